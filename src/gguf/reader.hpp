@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gguf/value.hpp"
+#include "quant/format.hpp"
+
+namespace inferno::gguf {
+
+/// One entry of the tensor table. `shape` is in GGUF's order: the fastest dimension first, so a matrix
+/// y[rows] = W[rows, columns] x[columns] has shape {columns, rows}.
+struct TensorInfo {
+  std::string name;
+  const quant::Format* format = nullptr;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t offset = 0;  ///< from the start of its shard's data section, as the file stores it
+  std::uint64_t bytes = 0;
+  std::uint32_t shard = 0;  ///< index into the split files; 0 if there is one file
+};
+
+struct OpenOptions {
+  bool map = true;  ///< false: read the file into memory instead of mapping it
+};
+
+/// A GGUF file, version 2 or 3, whole or split into shards (opened from the first). Everything in the
+/// header has been checked against the real file sizes: every tensor's bytes exist, none overlap.
+class File {
+ public:
+  /// Throws Error with one line that names the file, the field or tensor, the offset, what was expected
+  /// and what was found. Never allocates in proportion to an unchecked number.
+  static File open(const std::filesystem::path& path, const OpenOptions& options = {});
+
+  File(File&&) noexcept;
+  File& operator=(File&&) noexcept;
+  ~File();
+
+  const std::filesystem::path& path() const;
+  std::uint32_t version() const;
+  std::uint64_t alignment() const;
+  /// Metadata of the first shard, in file order.
+  const Metadata& metadata() const;
+  /// The value with this key, or nullptr.
+  const Value* find(std::string_view key) const;
+  /// All tensors of all shards, in file order.
+  std::span<const TensorInfo> tensors() const;
+  /// The tensor with this name, or nullptr.
+  const TensorInfo* find_tensor(std::string_view name) const;
+  /// The tensor's bytes; valid as long as the File lives.
+  std::span<const std::byte> data(const TensorInfo& tensor) const;
+  /// Sum of the sizes of all shards in bytes.
+  std::uint64_t total_bytes() const;
+
+ private:
+  struct State;
+  explicit File(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace inferno::gguf
