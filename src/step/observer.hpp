@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "model/stage.hpp"
+
+namespace inferno {
+
+/// One stage of one step, as an executor is about to run it or has just run it.
+struct StageEvent {
+  int layer = -1;  ///< 0-based; -1 for the embedding and the stages after the layers
+  Stage stage = Stage::embedding;
+  std::uint64_t bytes = 0;       ///< weights and cache read, not activations
+  std::uint64_t operations = 0;  ///< multiplies and adds of the mathematics, not of the implementation
+};
+
+/// Watches the stages of a step: traces, profiles, taps for comparison, names in error messages.
+/// Called in the order of execution from the thread that runs the step. Observing may cost an executor
+/// its fusions; an executor that is given no observer pays nothing.
+class StageObserver {
+ public:
+  virtual ~StageObserver() = default;
+  virtual void begin(const StageEvent& /*event*/) {}
+  virtual void end(const StageEvent& /*event*/) {}
+  /// If true, `values` is called after each stage with the stage's result.
+  virtual bool wants_values() const { return false; }
+  /// `values` is [tokens, width] row-major, tokens in the batch's order; valid during the call.
+  /// For `append_kv` there are none; for `lm_head` and `argmax` the rows are outputs, not tokens.
+  virtual void values(const StageEvent& /*event*/, std::span<const float> /*values*/, std::size_t /*width*/) {
+  }
+};
+
+}  // namespace inferno

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inferno {
+
+/// How a row of a submission ended.
+enum class RowStatus : std::uint8_t {
+  ok,         ///< every step it was to take was taken
+  stopped,    ///< it chose one of its stop ids (which is its last id; its place in the cache is not written)
+  skipped,    ///< it refers to a token that does not exist: the row it refers to stopped, failed or was
+              ///< cancelled
+  cancelled,  ///< the submission was cancelled before the row was done; the ids so far are valid
+  failed,     ///< see the row's error; other rows are not affected
+};
+
+/// "ok", "stopped", ...
+std::string_view row_status_name(RowStatus status);
+
+/// What a submission produced. Step 0 runs the batch; step k > 0 feeds each running row the token it chose
+/// in step k - 1.
+struct StepResult {
+  /// [O][steps]: for outputs of kind token the chosen ids, one per step that the row took; else empty.
+  std::vector<std::vector<std::int32_t>> ids;
+  /// [O][steps]: for outputs of kind score.
+  std::vector<std::vector<float>> scores;
+  /// [O][steps * V] for logits, [O][steps * D] for hidden, if no sink took them; else empty.
+  std::vector<std::vector<float>> values;
+  std::vector<RowStatus> status;    ///< [R]
+  std::vector<std::string> errors;  ///< [R]; empty unless the row failed
+  std::uint32_t steps = 0;          ///< model steps that were run
+};
+
+/// Takes logits and hidden states as they are produced, so that those of a long prompt are never held.
+class OutputSink {
+ public:
+  virtual ~OutputSink() = default;
+  /// `values` is [V] or [D] by the output's kind; valid during the call. Outputs of one step come in
+  /// ascending order, steps in ascending order. Called from the thread that waits or polls.
+  virtual void take(std::uint32_t output, std::uint32_t step, std::span<const float> values) = 0;
+};
+
+}  // namespace inferno
