@@ -1,0 +1,44 @@
+#include "platform/paths.hpp"
+
+#include <cstdlib>
+#include <fmt/format.h>
+#include <string>
+#include <vector>
+
+#include <inferno/error.hpp>
+
+namespace inferno {
+namespace {
+
+constexpr const char* kModelFile = "tale-12m-q8_0.gguf";
+
+}  // namespace
+
+std::filesystem::path executable_path() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
+std::filesystem::path default_model_path() {
+  if (const char* named = std::getenv("INFERNO_MODEL"); named != nullptr && *named != '\0') return named;
+  const auto here = executable_path().parent_path();
+  const std::vector<std::filesystem::path> places = {
+      here / "../../models",                                   // build/<preset>/inferno
+      here / "../" INFERNO_INSTALL_DATADIR "/inferno/models",  // <prefix>/bin/inferno
+      INFERNO_INSTALL_PREFIX "/" INFERNO_INSTALL_DATADIR
+                             "/inferno/models",  // a program linked to the library
+      INFERNO_SOURCE_DIR "/models",
+  };
+  std::string tried;
+  for (const auto& place : places) {
+    std::error_code error;
+    const auto path = place / kModelFile;
+    if (std::filesystem::is_regular_file(path, error)) return path.lexically_normal();
+    tried += fmt::format("{}{}", tried.empty() ? "" : ", ", place.lexically_normal().string());
+  }
+  throw Error(
+      fmt::format("the model that ships with inferno ({}) is not in any of {}; name a model with -m FILE",
+                  kModelFile, tried));
+}
+
+}  // namespace inferno
