@@ -21,3 +21,11 @@ if(INFERNO_SANITIZE)
   add_compile_options(-fsanitize=${INFERNO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${INFERNO_SANITIZE})
 endif()
+if(INFERNO_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "INFERNO_FUZZ needs clang (libFuzzer comes with it), found ${CMAKE_CXX_COMPILER_ID}: "
+                        "configure with -DCMAKE_CXX_COMPILER=clang++-16, or cmake --preset fuzz")
+  endif()
+  # Coverage counters in every module, so that the fuzzer sees which input reaches new code.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -10,7 +10,9 @@ function(inferno_module name)
 endfunction()
 
 # inferno_test(NAME SOURCES a.cpp ... [DEPENDS lib ...])
-#   a GoogleTest program; its cases are registered one by one as NAME.Suite.Case.
+#   a GoogleTest program; its cases are registered one by one as NAME.Suite.Case with the label NAME. A program
+#   that starts threads has the label NAME+threads instead and belongs to the target `threaded_tests`: what
+#   ThreadSanitizer has something to say about.
 function(inferno_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
@@ -19,6 +21,28 @@ function(inferno_test name)
   target_compile_definitions(test_${name} PRIVATE
     INFERNO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
     INFERNO_MODELS="${PROJECT_SOURCE_DIR}/models")
+  set(label "${name}")
+  foreach(source IN LISTS arg_SOURCES)
+    file(STRINGS "${source}" threads REGEX "#include <(thread|future|pthread\\.h)>" LIMIT_COUNT 1)
+    if(threads)
+      set(label "${name}+threads")
+    endif()
+  endforeach()
+  if(label MATCHES "threads$")
+    if(NOT TARGET threaded_tests)
+      add_custom_target(threaded_tests)
+    endif()
+    add_dependencies(threaded_tests test_${name})
+  endif()
   gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 600 LABELS "${name}")
+    PROPERTIES TIMEOUT 600 LABELS "${label}")
+endfunction()
+
+# inferno_fuzz(NAME SOURCES a.cpp ... [DEPENDS lib ...])
+#   the libFuzzer program fuzz_NAME; its seeds are the files of tests/fuzz/corpus/NAME.
+function(inferno_fuzz name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(fuzz_${name} ${arg_SOURCES})
+  target_link_libraries(fuzz_${name} PRIVATE ${arg_DEPENDS} inferno_flags)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
 endfunction()
