@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,8 +29,13 @@ enum class ValueType : std::uint32_t {
   f64 = 12,
 };
 
+inline constexpr std::uint32_t kValueTypes = 13;
+
 /// "u32", "array", ...; "unknown" for a number that is no type.
 std::string_view value_type_name(ValueType type);
+
+/// Bytes of one number or boolean in the file; 0 for strings and arrays, whose lengths stand before them.
+std::size_t value_type_bytes(ValueType type);
 
 /// An array, stored flat by element type so that its memory is in proportion to its bytes in the file.
 /// Booleans are stored as bytes.
@@ -49,11 +55,12 @@ struct Array {
 /// One metadata value.
 class Value {
  public:
-  using Storage = std::variant<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t,
-                               std::int32_t, float, bool, std::string, Array, std::uint64_t, std::int64_t,
-                               double>;
+  using Storage =
+      std::variant<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, float,
+                   bool, std::string, Array, std::uint64_t, std::int64_t, double>;
 
   template <typename T>
+    requires std::constructible_from<Storage, T>
   Value(T value) : storage_(std::move(value)) {}  // NOLINT(google-explicit-constructor): a value is a value
 
   /// Alternatives stand in the order of ValueType.

@@ -15,12 +15,13 @@ enum class TensorType : std::uint32_t { f32 = 0, f16 = 1, q4_0 = 2, q5_0 = 6, q8
 /// A further format is one small file that defines a Format and one line in `formats()`.
 struct Format {
   TensorType type;
-  std::string_view name;          ///< lower case, as `--type` takes it: "q8_0"
-  std::uint32_t block_elements;   ///< elements per block; a row is a multiple of it
+  std::string_view name;         ///< lower case, as `--type` takes it: "q8_0"
+  std::uint32_t block_elements;  ///< elements per block; a row is a multiple of it
   std::uint32_t block_bytes;
   /// Decodes `blocks` whole blocks at `source` to `blocks * block_elements` floats, exactly.
   void (*decode)(const std::byte* source, std::size_t blocks, float* target);
-  /// Encodes `blocks * block_elements` floats; rounds as the format's reference quantizer does.
+  /// Encodes `blocks * block_elements` floats; rounds as the format's reference quantizer does. Block formats
+  /// throw Error on values that are not finite or need a scale beyond float16.
   void (*encode)(const float* source, std::size_t blocks, std::byte* target);
 };
 

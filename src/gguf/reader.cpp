@@ -1,0 +1,164 @@
+#include "gguf/reader.hpp"
+
+#include <fmt/format.h>
+#include <unordered_map>
+#include <utility>
+
+#include <inferno/error.hpp>
+
+#include "gguf/byte_source.hpp"
+#include "gguf/header.hpp"
+#include "gguf/split.hpp"
+#include "platform/mapped_file.hpp"
+#include "platform/quote.hpp"
+
+namespace inferno::gguf {
+namespace {
+
+constexpr std::size_t kPathLimit = 1024;
+
+/// One file with its header checked, not yet mapped.
+struct Shard {
+  explicit Shard(const std::filesystem::path& path)
+      : file(InputFile::open(path)), name(quote(path.native(), kPathLimit)) {
+    const FileSource source(file);
+    header = parse_header(source, name);
+    check_trailing_bytes(source, header, name);
+    split = read_split(header, name);
+  }
+
+  InputFile file;
+  std::string name;
+  Header header;
+  Split split;
+};
+
+std::vector<Shard> open_shards(const std::filesystem::path& path) {
+  std::vector<Shard> shards;
+  shards.emplace_back(path);
+  const Split split = shards[0].split;
+  require_first_shard(split, path, shards[0].name);
+  const auto name = parse_shard_name(path);
+  if (split.count == 1) return shards;
+
+  if (!name || name->number != 0 || name->count != split.count) {
+    throw Error(fmt::format(
+        "{}: this is shard 1 of {}: expected a name that ends in -00001-of-{:05}.gguf, by which the "
+        "others are found beside it; rename it and them",
+        shards[0].name, split.count, split.count));
+  }
+  std::string missing;
+  std::uint32_t missing_count = 0;
+  constexpr std::uint32_t kNamed = 10;
+  for (std::uint32_t number = 1; number < split.count; ++number) {
+    const auto sibling = shard_path(name->prefix, number, split.count);
+    std::error_code ignored;
+    if (std::filesystem::exists(sibling, ignored)) continue;
+    if (++missing_count <= kNamed)
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", quote(sibling.native(), kPathLimit));
+  }
+  if (missing_count != 0) {
+    throw Error(fmt::format("{}: expected {} shards in its folder, found {} missing: {}{}", shards[0].name,
+                            split.count, missing_count, missing, missing_count > kNamed ? ", ..." : ""));
+  }
+  for (std::uint32_t number = 1; number < split.count; ++number) {
+    const Shard& shard = shards.emplace_back(shard_path(name->prefix, number, split.count));
+    const auto require = [&](std::string_view key, std::uint64_t expected, std::uint64_t found) {
+      if (expected == found) return;
+      throw Error(
+          fmt::format("{}: metadata key \"{}\": expected {}, found {}: it is not shard {} of this model",
+                      shard.name, key, expected, found, number + 1));
+    };
+    require("split.count", split.count, shard.split.count);
+    require("split.no", number, shard.split.number);
+    require("split.tensors.count", split.tensors, shard.split.tensors);
+  }
+  return shards;
+}
+
+}  // namespace
+
+struct File::State {
+  std::filesystem::path path;
+  std::uint32_t version = 0;
+  std::uint64_t alignment = 0;
+  Metadata metadata;
+  std::vector<TensorInfo> tensors;
+  std::vector<MappedFile> mappings;        ///< by shard
+  std::vector<std::uint64_t> data_starts;  ///< by shard
+  std::unordered_map<std::string_view, std::size_t> by_name;
+  std::uint64_t total_bytes = 0;
+};
+
+File::File(std::unique_ptr<State> state) : state_(std::move(state)) {}
+File::File(File&&) noexcept = default;
+File& File::operator=(File&&) noexcept = default;
+File::~File() = default;
+
+File File::open(const std::filesystem::path& path, const OpenOptions& options) {
+  std::vector<Shard> shards = open_shards(path);
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->version = shards[0].header.version;
+  state->alignment = shards[0].header.alignment;
+  state->metadata = std::move(shards[0].header.metadata);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    for (TensorInfo& tensor : shards[i].header.tensors) {
+      tensor.shard = static_cast<std::uint32_t>(i);
+      state->tensors.push_back(std::move(tensor));
+    }
+    state->data_starts.push_back(shards[i].header.data_start);
+    state->total_bytes += shards[i].file.size();
+  }
+  for (std::size_t i = 0; i < state->tensors.size(); ++i) {
+    const TensorInfo& tensor = state->tensors[i];
+    const auto [earlier, fresh] = state->by_name.emplace(tensor.name, i);
+    if (!fresh) {
+      throw Error(fmt::format(
+          "{}: tensor {}: expected each tensor once over all shards, found it again, first in {}",
+          shards[tensor.shard].name, quote(tensor.name), shards[state->tensors[earlier->second].shard].name));
+    }
+  }
+  if (shards.size() > 1 && shards[0].split.tensors != state->tensors.size()) {
+    throw Error(fmt::format(
+        "{}: metadata key \"split.tensors.count\": expected {} (the tensors of its {} shards), found {}",
+        shards[0].name, state->tensors.size(), shards.size(), shards[0].split.tensors));
+  }
+  for (const Shard& shard : shards) state->mappings.emplace_back(shard.file, options.map);
+  return File(std::move(state));
+}
+
+const std::filesystem::path& File::path() const {
+  return state_->path;
+}
+std::uint32_t File::version() const {
+  return state_->version;
+}
+std::uint64_t File::alignment() const {
+  return state_->alignment;
+}
+const Metadata& File::metadata() const {
+  return state_->metadata;
+}
+const Value* File::find(std::string_view key) const {
+  return find_value(state_->metadata, key);
+}
+std::span<const TensorInfo> File::tensors() const {
+  return state_->tensors;
+}
+
+const TensorInfo* File::find_tensor(std::string_view name) const {
+  const auto found = state_->by_name.find(name);
+  return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];
+}
+
+std::span<const std::byte> File::data(const TensorInfo& tensor) const {
+  return state_->mappings[tensor.shard].bytes().subspan(state_->data_starts[tensor.shard] + tensor.offset,
+                                                        tensor.bytes);
+}
+
+std::uint64_t File::total_bytes() const {
+  return state_->total_bytes;
+}
+
+}  // namespace inferno::gguf
