@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <atomic>
+#include <fmt/format.h>
+#include <utility>
+
+#include <inferno/engine.hpp>
+
+#include "backend/registry.hpp"
+#include "engine/generation_loop.hpp"
+#include "engine/model_parts.hpp"
+#include "platform/log.hpp"
+
+namespace inferno {
+namespace {
+
+/// Cache blocks hold this many positions: the split length of attention, so a block is never cut by a split.
+constexpr std::uint32_t kBlockSize = 256;
+
+std::uint32_t blocks_for(std::uint32_t positions) {
+  return (positions + kBlockSize - 1) / kBlockSize;
+}
+
+void check_options(const EngineOptions& options, KvKind kv_kind) {
+  if (options.steps_per_submit == 0) throw UsageError("steps per submission is 0; expected at least 1");
+  if (options.prefill_chunk == 0) throw UsageError("the prefill chunk is 0; expected at least 1 token");
+  if (kv_kind == KvKind::none && options.steps_per_submit > 1) {
+    throw UsageError(fmt::format("{} steps per submission need a cache; use --kv basic or --kv paged",
+                                 options.steps_per_submit));
+  }
+}
+
+}  // namespace
+
+struct Engine::State {
+  Model model;
+  EngineOptions options;
+  KvKind kv_kind;
+  std::unique_ptr<Executor> executor;
+  std::uint32_t reserved_context = 0;
+  std::atomic<bool> cancelled = false;
+  GenerationObserver* observer = nullptr;
+
+  State(Model the_model, EngineOptions the_options)
+      : model(std::move(the_model)), options(std::move(the_options)), kv_kind(parse_kv_kind(options.kv)) {
+    check_options(options, kv_kind);
+    const auto& config = model.parts().loaded.config;
+    if (options.context > config.context_length) {
+      log().warn(
+          "a context of {} positions was asked for, {} was trained on {}: expect the text to fall apart "
+          "beyond",
+          options.context, config.name, config.context_length);
+    }
+    executor = create_executor(options.backend, model.parts().loaded,
+                               {.device = options.device, .threads = options.threads});
+    if (options.steps_per_submit > 1 && !executor->capabilities().multi_step) {
+      throw Error(fmt::format("backend {} does not chain steps; use --steps-per-submit 1",
+                              executor->capabilities().backend));
+    }
+  }
+
+  std::uint32_t context_limit() const {
+    return options.context != 0 ? options.context : model.parts().loaded.config.context_length;
+  }
+
+  /// Reserving is lazy so that a short request with a long-context model does not take memory for the whole
+  /// context.
+  void reserve(std::uint32_t positions) {
+    if (positions <= reserved_context) return;
+    const auto blocks = blocks_for(positions);
+    Limits limits;
+    limits.max_rows = 1;
+    limits.max_tokens = std::min(options.prefill_chunk, blocks * kBlockSize);
+    limits.max_outputs = 2;
+    limits.max_steps = options.steps_per_submit;
+    limits.max_context = blocks * kBlockSize;
+    limits.block_size = kBlockSize;
+    limits.blocks = blocks;
+    limits.slots = 1;
+    reserved_context = 0;
+    executor->reserve(limits);
+    reserved_context = limits.max_context;
+  }
+};
+
+Engine::Engine(Model model, EngineOptions options)
+    : state_(std::make_unique<State>(std::move(model), std::move(options))) {}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Generation Engine::generate(const Request& request, const TextCallback& on_text) {
+  auto& state = *state_;
+  state.cancelled = false;
+  const auto& tokenizer = state.model.parts().tokenizer;
+  const auto vocab_size = state.model.vocab_size();
+  check_settings(request.sampling, vocab_size);
+
+  auto prompt = request.prompt_ids.empty() ? tokenizer.encode(request.prompt, true) : request.prompt_ids;
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    if (prompt[i] < 0 || static_cast<std::uint32_t>(prompt[i]) >= vocab_size) {
+      throw UsageError(
+          fmt::format("prompt id {} at index {} is outside the vocabulary of {}", prompt[i], i, vocab_size));
+    }
+  }
+  if (request.prompt_ids.empty() && tokenizer.bos() && (tokenizer.adds_bos() || prompt.empty())) {
+    prompt.insert(prompt.begin(), *tokenizer.bos());
+  }
+  // Something must be fed: an empty prompt starts a text, which is what follows an end of text in training.
+  if (prompt.empty()) prompt.push_back(tokenizer.end_tokens().front());
+
+  const auto limit = state.context_limit();
+  if (prompt.size() >= limit) {
+    throw UsageError(
+        fmt::format("the prompt has {} tokens, the context holds {}; shorten the prompt or raise --ctx",
+                    prompt.size(), limit));
+  }
+  const auto room = limit - static_cast<std::uint32_t>(prompt.size());
+  const auto needed = static_cast<std::uint32_t>(prompt.size()) + std::min(request.max_tokens, room);
+  state.reserve(needed);
+  const GenerationContext context{state.model.parts(), *state.executor, state.options,
+                                  state.kv_kind,       state.cancelled, state.observer};
+  return GenerationLoop(context, request, std::move(prompt), needed, on_text).run();
+}
+
+void Engine::cancel() noexcept {
+  state_->cancelled = true;
+}
+const Model& Engine::model() const {
+  return state_->model;
+}
+const EngineOptions& Engine::options() const {
+  return state_->options;
+}
+const std::string& Engine::backend() const {
+  return state_->executor->capabilities().backend;
+}
+const std::string& Engine::device() const {
+  return state_->executor->capabilities().device;
+}
+void Engine::observe(GenerationObserver* observer) {
+  state_->observer = observer;
+}
+
+std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::cancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+}  // namespace inferno

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <inferno/engine.hpp>
+
+#include "engine/generation_observer.hpp"
+#include "engine/logits_hash.hpp"
+#include "engine/model_parts.hpp"
+#include "engine/stop_matcher.hpp"
+#include "kv/sequence_cache.hpp"
+#include "step/executor.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace inferno {
+
+/// What a loop needs beside the request; all of it outlives the loop.
+struct GenerationContext {
+  const ModelParts& model;
+  Executor& executor;  ///< reserved for at least the request's positions
+  const EngineOptions& options;
+  KvKind kv_kind;
+  const std::atomic<bool>& cancelled;
+  GenerationObserver* observer;  ///< may be nullptr
+};
+
+/// One sequence from prompt to end: feeds the prompt in chunks, then asks once per token (or once per K
+/// tokens).
+class GenerationLoop {
+ public:
+  /// `prompt` is not empty; `limit`: positions that the sequence may fill, more than the prompt has.
+  GenerationLoop(const GenerationContext& context, const Request& request, std::vector<TokenId> prompt,
+                 std::uint32_t limit, const TextCallback& on_text);
+
+  /// Runs to the end; once.
+  Generation run();
+
+ private:
+  /// Brings every token into the cache that is not there yet, in chunks, the last of which chooses the next
+  /// token and chains further ones up to `steps` in all.
+  void advance(std::uint32_t steps, bool prefill);
+  /// One submission: tokens [first, first + count) of the sequence; `steps` 0: chooses nothing.
+  void forward(std::uint32_t first, std::uint32_t count, std::uint32_t steps, bool prefill);
+  /// Takes in one chosen token; `logits` [V], or empty if nobody wanted them.
+  void accept(TokenId id, std::span<const float> logits, bool prefill);
+  void emit(const std::string& text);
+  void finish(FinishReason reason);
+
+  const GenerationContext& context_;
+  const Request& request_;
+  const TextCallback& on_text_;
+  std::uint32_t max_tokens_;
+  BlockPool pool_;
+  SequenceCache cache_;
+  std::uint32_t slot_ = kGreedySlot;
+  std::vector<TokenId> sequence_;  // prompt and generated
+  StreamDecoder decoder_;
+  StopMatcher stops_;
+  std::optional<LogitsHash> hash_;
+  Generation generation_;
+  double forward_total_ms_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace inferno
