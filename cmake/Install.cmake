@@ -2,7 +2,7 @@
 # config, the public headers, the model, licence and README. Everything is found relative to where it lies,
 # so the tree may be moved.
 include(CMakePackageConfigHelpers)
-if(NOT TARGET inferno_engine OR NOT TARGET inferno_backend OR NOT TARGET inferno_kv OR NOT TARGET inferno_model
+if(NOT TARGET model_generate OR NOT TARGET inferno_engine OR NOT TARGET inferno_backend OR NOT TARGET inferno_kv OR NOT TARGET inferno_model
    OR NOT TARGET inferno_step OR NOT TARGET inferno_tokenizer OR NOT TARGET inferno_sampling OR NOT TARGET inferno_gguf)
   return()
 endif()
@@ -59,6 +59,10 @@ target_include_directories(inferno_library INTERFACE
   "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 target_link_libraries(inferno_library PRIVATE ${library_dependencies})
 
+# What a user runs, without tests and library.
+add_custom_target(programs DEPENDS inferno_program model_generate)
+
+install(TARGETS inferno_program model_generate RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/inferno")
 install(TARGETS inferno_library EXPORT inferno-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT inferno-targets NAMESPACE inferno:: DESTINATION "${package_dir}")
