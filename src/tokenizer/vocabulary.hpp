@@ -12,7 +12,14 @@
 namespace inferno {
 
 /// What a token is, numbered as `tokenizer.ggml.token_type` stores it.
-enum class TokenType : std::int32_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+enum class TokenType : std::int32_t {
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6
+};
 
 /// A byte-level BPE vocabulary as data: what a GGUF file or a Hugging Face tokenizer.json says.
 struct Vocabulary {

@@ -1,0 +1,30 @@
+#include "tokenizer/report.hpp"
+
+#include <fmt/core.h>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace inferno {
+
+std::string tokens_as_json(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
+  auto tokens = nlohmann::ordered_json::array();
+  for (const TokenId id : ids) tokens.push_back(to_valid_utf8(tokenizer.bytes(id)));
+  nlohmann::ordered_json report;
+  report["ids"] = std::vector<TokenId>(ids.begin(), ids.end());
+  report["tokens"] = std::move(tokens);
+  return report.dump();
+}
+
+std::string tokens_as_text(const Tokenizer& tokenizer, std::span<const TokenId> ids) {
+  std::string text;
+  for (const TokenId id : ids) {
+    // JSON's quoting shows line ends and control characters, so that no token can move a terminal's cursor.
+    const std::string quoted = nlohmann::json(to_valid_utf8(tokenizer.bytes(id))).dump();
+    fmt::format_to(std::back_inserter(text), "{:>8}  {}{}\n", id, quoted,
+                   tokenizer.is_control(id) ? "  control" : "");
+  }
+  fmt::format_to(std::back_inserter(text), "{} token{}\n", ids.size(), ids.size() == 1 ? "" : "s");
+  return text;
+}
+
+}  // namespace inferno
