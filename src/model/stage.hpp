@@ -41,7 +41,9 @@ inline constexpr int kStagesPerLayer = 18;
 inline constexpr int kStagesAtEnd = 3;
 
 /// Stages of one step after the embedding, as traces and `bench` count them.
-constexpr int stages_per_step(int layers) { return layers * kStagesPerLayer + kStagesAtEnd; }
+constexpr int stages_per_step(int layers) {
+  return layers * kStagesPerLayer + kStagesAtEnd;
+}
 
 /// The stage's name as traces and errors print it, e.g. "attention_norm".
 std::string_view stage_name(Stage stage);

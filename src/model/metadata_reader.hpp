@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gguf/reader.hpp"
+
+namespace inferno {
+
+/// Reads one architecture's metadata ("qwen3.block_count") with checks. Keys are given without the prefix;
+/// every failure names the file, the whole key, what was expected and what was found.
+class MetadataReader {
+ public:
+  /// `prefix` includes its dot: "qwen3.". The file outlives the reader.
+  MetadataReader(const gguf::File& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
+
+  const gguf::File& file() const { return file_; }
+  std::string full_key(std::string_view key) const { return prefix_ + std::string(key); }
+  bool has(std::string_view key) const { return file_.find(full_key(key)) != nullptr; }
+
+  /// A whole number in [1, max]. An array (one entry per layer) is accepted if all its entries are equal.
+  /// Throws Error if it is missing or out of range.
+  std::uint32_t count(std::string_view key, std::uint32_t max) const;
+  /// The same; nullopt if the key is missing.
+  std::optional<std::uint32_t> optional_count(std::string_view key, std::uint32_t max) const;
+  /// A finite number.
+  std::optional<double> optional_number(std::string_view key) const;
+  std::optional<std::string> optional_text(std::string_view key) const;
+  std::optional<bool> optional_flag(std::string_view key) const;
+
+  /// Throws Error: "<file>: <message>".
+  [[noreturn]] void fail(std::string_view message) const;
+
+ private:
+  const gguf::File& file_;
+  std::string prefix_;
+};
+
+/// A metadata value on one line, shortened, for messages.
+std::string describe(const gguf::Value& value);
+
+/// The file's path as messages print it.
+std::string file_name_for_messages(const gguf::File& file);
+
+}  // namespace inferno
