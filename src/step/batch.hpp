@@ -48,29 +48,37 @@ struct StepBatch {
   /// Cache blocks of every row, row after row: entry i of a row's table holds positions
   /// [i * block_size, (i + 1) * block_size). It must reach the last position that this submission writes,
   /// and every position before the row's first token must have been written (by an earlier submission, a
-  /// copy or an import). Blocks that a row writes to belong to this row alone.
+  /// copy or an import; the host knows, executors do not check it). Blocks that a row writes to belong to
+  /// this row alone: they are in the used part of no other row's table, and once in its own.
   std::vector<std::uint32_t> blocks;
   std::vector<std::uint32_t> block_offsets;  ///< [R + 1], into blocks
-  std::vector<std::uint32_t> slots;          ///< [R] sampling slot of each row, or kGreedySlot
-  std::vector<Output> outputs;               ///< [O], ascending by token
+  /// [R] sampling slot of each row, or kGreedySlot. A slot serves one row of a batch: two rows that draw on
+  /// one history would depend on each other.
+  std::vector<std::uint32_t> slots;
+  std::vector<Output> outputs;  ///< [O], ascending by token
 
   std::size_t rows() const { return row_offsets.empty() ? 0 : row_offsets.size() - 1; }
+  /// Empties the batch and keeps its memory.
+  void clear();
 
-  /// Appends a row and returns its index.
+  /// Appends a row and returns its index. Outputs of earlier rows cannot be added after this.
   std::uint32_t add_row(const std::vector<TokenInput>& row_tokens, std::uint32_t first_position,
                         const std::vector<std::uint32_t>& row_blocks, std::uint32_t slot = kGreedySlot);
-  /// Asks for an output at the last token of the last row; returns its index.
+  /// Asks for an output at the last token of the last row; returns its index. Throws UsageError if there is
+  /// no row.
   std::uint32_t add_output(OutputKind kind, std::int32_t target = -1);
-  /// Asks for an output at token `offset` of the last row; outputs stay ascending. Returns its index.
+  /// Asks for an output at token `offset` of the last row; returns its index. Throws UsageError if the row
+  /// has no such token, or if a later token has an output already: outputs ascend by token, and indices that
+  /// were returned stay true.
   std::uint32_t add_output_at(std::uint32_t offset, OutputKind kind, std::int32_t target = -1);
 };
 
-/// Token ids that end a row. If `row_offsets` is empty, `ids` holds for every row.
+/// Token ids of the vocabulary that end a row. If `row_offsets` is empty, `ids` holds for every row.
 struct StopIds {
   std::vector<std::int32_t> ids;
   std::vector<std::uint32_t> row_offsets;  ///< empty, or [R + 1] into ids
 
-  /// Whether `id` ends row `row`.
+  /// Whether `id` ends row `row`, which the offsets reach (check_submission has seen to it).
   bool stops(std::uint32_t row, std::int32_t id) const;
 };
 

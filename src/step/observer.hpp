@@ -17,6 +17,9 @@ struct StageEvent {
 };
 
 /// Watches the stages of a step: traces, profiles, taps for comparison, names in error messages.
+/// Every stage of a step is announced once, as one begin and one end. The stages after the layers belong to
+/// the outputs: a step that nothing is asked of (a chunk of a prompt) ends after the layers, and one of which
+/// only hidden states are asked announces no `lm_head` and no `argmax`.
 /// Called in the order of execution from the thread that runs the step. Observing may cost an executor
 /// its fusions; an executor that is given no observer pays nothing.
 class StageObserver {
@@ -27,7 +30,10 @@ class StageObserver {
   /// If true, `values` is called after each stage with the stage's result.
   virtual bool wants_values() const { return false; }
   /// `values` is [tokens, width] row-major, tokens in the batch's order; valid during the call.
-  /// For `append_kv` there are none; for `lm_head` and `argmax` the rows are outputs, not tokens.
+  /// For `append_kv` there are none. From `final_norm` on the rows are those of StepPlan::head_tokens, not
+  /// tokens, and may come in several calls, ascending; `lm_head` leaves out those that only `hidden` is asked
+  /// of. The rows of `argmax` are the outputs of kind token: [outputs, 1], the chosen ids; -1 if the row
+  /// failed.
   virtual void values(const StageEvent& /*event*/, std::span<const float> /*values*/, std::size_t /*width*/) {
   }
 };

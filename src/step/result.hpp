@@ -12,9 +12,10 @@ namespace inferno {
 enum class RowStatus : std::uint8_t {
   ok,         ///< every step it was to take was taken
   stopped,    ///< it chose one of its stop ids (which is its last id; its place in the cache is not written)
-  skipped,    ///< it refers to a token that does not exist: the row it refers to stopped, failed or was
-              ///< cancelled
-  cancelled,  ///< the submission was cancelled before the row was done; the ids so far are valid
+  skipped,    ///< it refers to a token that does not exist: the row it refers to stopped, failed, was skipped
+              ///< or was cancelled. It took no step and wrote nothing
+  cancelled,  ///< the submission was cancelled before the row was done; the ids so far are valid, and the
+              ///< cache is written up to the input of the last of them. Without ids it took no step
   failed,     ///< see the row's error; other rows are not affected
 };
 
@@ -33,9 +34,14 @@ struct StepResult {
   std::vector<RowStatus> status;    ///< [R]
   std::vector<std::string> errors;  ///< [R]; empty unless the row failed
   std::uint32_t steps = 0;          ///< model steps that were run
+  /// What the backend made of the steps' stages (fewer by fusion, more by splitting); 0: each stage is one.
+  std::uint64_t dispatches = 0;
+  to their end
 };
 
-/// Takes logits and hidden states as they are produced, so that those of a long prompt are never held.
+/// Takes logits and hidden states as they are produced, so that those of a long prompt are never held. What
+/// holds a NaN is not handed over: the row fails instead. `take` may call Executor::cancel and nothing else
+/// of the executor. If it throws, the rows that were running fail with what it said.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
