@@ -1,6 +1,7 @@
 #include "gguf/header.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <limits>
 #include <string>
@@ -45,7 +46,7 @@ class HeaderParser {
   std::uint64_t string_length(std::string_view field, std::uint64_t limit);
   std::string name(std::string_view field, std::uint64_t limit);
   ValueType value_type(std::string_view field);
-  void boolean(std::string_view field);
+  void check_booleans(std::string_view field, std::uint64_t size);
 
   void entries(std::uint64_t entry_count, Metadata* out);
   void value(ValueType type, Value* out);
@@ -125,10 +126,22 @@ ValueType HeaderParser::value_type(std::string_view field) {
   return static_cast<ValueType>(found);
 }
 
-void HeaderParser::boolean(std::string_view field) {
-  const std::uint64_t at = cursor_.position();
-  const auto found = number<std::uint8_t>(field);
-  if (found > 1) fail(field, at, "a boolean of 0 or 1", fmt::format("{}", found));
+/// In pieces, because a gigabyte of booleans is to be refused within a second, too.
+void HeaderParser::check_booleans(std::string_view field, std::uint64_t size) {
+  std::array<std::uint8_t, 4096> piece{};
+  while (size != 0) {
+    const std::uint64_t at = cursor_.position();
+    const auto found =
+        std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size)));
+    require(field, found.size());
+    cursor_.read(std::as_writable_bytes(found));
+    const auto bad = std::find_if(found.begin(), found.end(), [](std::uint8_t byte) { return byte > 1; });
+    if (bad != found.end()) {
+      fail(field, at + static_cast<std::uint64_t>(bad - found.begin()), "a boolean of 0 or 1",
+           fmt::format("{}", *bad));
+    }
+    size -= found.size();
+  }
 }
 
 Header HeaderParser::parse() {
@@ -229,10 +242,8 @@ void HeaderParser::value(ValueType type, Value* out) {
     case ValueType::f64:
       return scalar(double{});
     case ValueType::boolean: {
-      const std::uint64_t at = cursor_.position();
-      const auto found = number<std::uint8_t>("value");
-      if (found > 1) fail("value", at, "a boolean of 0 or 1", fmt::format("{}", found));
-      if (out != nullptr) *out = Value(found != 0);
+      if (out == nullptr) return check_booleans("value", 1);
+      *out = Value(number<std::uint8_t>("value") != 0);
       return;
     }
     case ValueType::string: {
@@ -302,8 +313,7 @@ void HeaderParser::array(std::uint32_t depth, Array* out) {
       return array_of_numbers<double>(size, out);
     case ValueType::boolean:
       if (out != nullptr) return array_of_numbers<std::uint8_t>(size, out);
-      for (std::uint64_t i = 0; i < size; ++i) boolean("array element");
-      return;
+      return check_booleans("array element", size);
     case ValueType::string:
       return array_of_strings(size, out);
     case ValueType::array:
@@ -359,7 +369,7 @@ void HeaderParser::tensors(std::uint64_t tensor_count) {
   }
   place_.clear();
   header_.data_start = align_up(cursor_.position(), header_.alignment);
-  header_.data_end = header_.data_start;
+  header_.data_end = cursor_.position();
   check_data(offset_fields);
 }
 

@@ -18,7 +18,7 @@ struct Header {
   std::vector<TensorInfo>
       tensors;                   ///< in file order, offsets ascending, none overlapping, all inside the file
   std::uint64_t data_start = 0;  ///< where the data section begins
-  std::uint64_t data_end = 0;    ///< end of the last tensor, without the padding after it
+  std::uint64_t data_end = 0;    ///< end of the last tensor (of the table, if there is none), before padding
 };
 
 /// Parses and checks a header. All of it is checked before any value of the metadata is kept, so a bad file

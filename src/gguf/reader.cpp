@@ -9,6 +9,7 @@
 #include "gguf/byte_source.hpp"
 #include "gguf/header.hpp"
 #include "gguf/split.hpp"
+#include "platform/log.hpp"
 #include "platform/mapped_file.hpp"
 #include "platform/quote.hpp"
 
@@ -39,7 +40,13 @@ std::vector<Shard> open_shards(const std::filesystem::path& path) {
   const Split split = shards[0].split;
   require_first_shard(split, path, shards[0].name);
   const auto name = parse_shard_name(path);
-  if (split.count == 1) return shards;
+  if (split.count == 1) {
+    if (name && name->count > 1) {
+      log().warn("{}: named as shard {} of {}, but \"split.count\" does not say so; loaded as a whole file",
+                 shards[0].name, name->number + 1, name->count);
+    }
+    return shards;
+  }
 
   if (!name || name->number != 0 || name->count != split.count) {
     throw Error(fmt::format(
