@@ -4,6 +4,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 
 # package, or package:command where having the command is enough, however it got here.
+# shellcheck disable=SC2034  # for those who source this
 build_needs=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libfmt-dev libspdlog-dev
   libcli11-dev nlohmann-json3-dev libpcre2-dev libutf8proc-dev libxxhash-dev)
 
@@ -30,7 +31,7 @@ missing_packages() {
   if ((${#wanted[@]})) && command -v dpkg-query >/dev/null; then
     local installed
     # shellcheck disable=SC2016  # the braces are dpkg's
-    installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null |
+    installed=$({ dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null || true; } |
       sed -n 's/^installed //p')
     printf '%s\n' "${wanted[@]}" | grep -vxF "$installed" || true
   fi
@@ -127,16 +128,16 @@ build() {
 
 # show_progress WHAT: reads ninja's output; one line that is drawn over itself on a terminal, else every quarter.
 show_progress() {
-  local line done total quarter=0 drawn=0
+  local line finished total quarter=0 drawn=0
   while IFS= read -r line; do
     [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
-    done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
+    finished=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
     if [[ -t 2 ]]; then
-      printf '\r\033[K%s: %d of %d' "$1" "$done" "$total" >&2
+      printf '\r\033[K%s: %d of %d' "$1" "$finished" "$total" >&2
       drawn=1
-    elif ((done * 4 / total > quarter)); then
-      quarter=$((done * 4 / total))
-      say "$1: $done of $total"
+    elif ((finished * 4 / total > quarter)); then
+      quarter=$((finished * 4 / total))
+      say "$1: $finished of $total"
     fi
   done
   if ((drawn)); then printf '\r\033[K' >&2; fi
