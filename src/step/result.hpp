@@ -33,10 +33,9 @@ struct StepResult {
   std::vector<std::vector<float>> values;
   std::vector<RowStatus> status;    ///< [R]
   std::vector<std::string> errors;  ///< [R]; empty unless the row failed
-  std::uint32_t steps = 0;          ///< model steps that were run
+  std::uint32_t steps = 0;          ///< model steps that were run to their end
   /// What the backend made of the steps' stages (fewer by fusion, more by splitting); 0: each stage is one.
   std::uint64_t dispatches = 0;
-  to their end
 };
 
 /// Takes logits and hidden states as they are produced, so that those of a long prompt are never held. What
