@@ -1,0 +1,147 @@
+#include "backend/registry.hpp"
+
+#include <array>
+#include <fmt/format.h>
+#include <optional>
+#include <span>
+
+#include <inferno/error.hpp>
+
+#include "backend/cpu/scalar/executor.hpp"
+#include "platform/log.hpp"
+#include "platform/quote.hpp"
+
+namespace inferno {
+namespace {
+
+constexpr std::string_view kNotBuilt = "not part of this build";
+
+/// One backend: what it would run on here, and how it is made. Names that stand for a choice between
+/// backends are not in this table.
+struct Backend {
+  std::string_view name;
+  /// The device, or the reason why there is none; does not create anything costly.
+  BackendStatus (*probe)(std::string_view name);
+  Offer (*create)(const LoadedModel& model, const BackendOptions& options);
+};
+
+BackendStatus probe_scalar(std::string_view name) {
+  return {std::string(name), true, std::string(scalar::ScalarExecutor::kDevice), {}};
+}
+
+Offer create_scalar(const LoadedModel& model, const BackendOptions& options) {
+  if (options.device != 0) {
+    return {nullptr, fmt::format("it has one device, number 0; {} was asked for", options.device)};
+  }
+  if (options.threads > 1) {
+    log().warn("scalar runs on one thread; the {} threads asked for are not used", options.threads);
+  }
+  return {std::make_unique<scalar::ScalarExecutor>(model), {}};
+}
+
+BackendStatus probe_not_built(std::string_view name) {
+  return {std::string(name), false, {}, std::string(kNotBuilt)};
+}
+
+Offer create_not_built(const LoadedModel& /*model*/, const BackendOptions& /*options*/) {
+  return {nullptr, std::string(kNotBuilt)};
+}
+
+constexpr std::array<Backend, 8> kBackends = {{
+    {"scalar", probe_scalar, create_scalar},
+    {"simd", probe_not_built, create_not_built},
+    {"parallel", probe_not_built, create_not_built},
+    {"pool", probe_not_built, create_not_built},
+    {"hybrid", probe_not_built, create_not_built},
+    {"metal", probe_not_built, create_not_built},  // another name for hybrid
+    {"vulkan", probe_not_built, create_not_built},
+    {"cuda", probe_not_built, create_not_built},
+}};
+
+/// A name that takes the first backend of a list that works.
+struct Preference {
+  std::string_view name;
+  std::span<const std::string_view> order;
+};
+
+constexpr std::array<std::string_view, 3> kGpuOrder = {"cuda", "vulkan", "pool"};
+constexpr std::array<std::string_view, 5> kAutoOrder = {"cuda", "vulkan", "pool", "simd", "scalar"};
+constexpr std::array<Preference, 2> kPreferences = {{{"gpu", kGpuOrder}, {"auto", kAutoOrder}}};
+
+const Backend* find_backend(std::string_view name) {
+  for (const Backend& backend : kBackends) {
+    if (backend.name == name) return &backend;
+  }
+  return nullptr;
+}
+
+const Preference* find_preference(std::string_view name) {
+  for (const Preference& preference : kPreferences) {
+    if (preference.name == name) return &preference;
+  }
+  return nullptr;
+}
+
+/// Reasons so far as one line: "cuda: not part of this build; vulkan: no device".
+void add_reason(std::string& reasons, std::string_view name, std::string_view reason) {
+  reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", name, reason);
+}
+
+BackendStatus probe_preference(const Preference& preference) {
+  std::string reasons;
+  for (const auto name : preference.order) {
+    const BackendStatus status = find_backend(name)->probe(name);
+    if (status.available) {
+      return {std::string(preference.name), true, fmt::format("{}: {}", name, status.device), {}};
+    }
+    add_reason(reasons, name, status.reason);
+  }
+  return {std::string(preference.name), false, {}, reasons};
+}
+
+std::unique_ptr<Executor> create_preferred(const Preference& preference, const LoadedModel& model,
+                                           const BackendOptions& options) {
+  std::string reasons;
+  for (const auto name : preference.order) {
+    Offer offer = find_backend(name)->create(model, options);
+    if (offer.executor) {
+      if (!reasons.empty()) log().info("backend {} takes {} ({})", preference.name, name, reasons);
+      return std::move(offer.executor);
+    }
+    add_reason(reasons, name, offer.reason);
+  }
+  throw Error(fmt::format("no backend works for {}: {}", preference.name, reasons));
+}
+
+std::string known_names() {
+  std::string names;
+  for (const Backend& backend : kBackends) names += fmt::format("{}, ", backend.name);
+  for (const Preference& preference : kPreferences) {
+    names += fmt::format("{}{}", preference.name, &preference == &kPreferences.back() ? "" : ", ");
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<BackendStatus> list_backends() {
+  std::vector<BackendStatus> list;
+  for (const Backend& backend : kBackends) list.push_back(backend.probe(backend.name));
+  for (const Preference& preference : kPreferences) list.push_back(probe_preference(preference));
+  return list;
+}
+
+std::unique_ptr<Executor> create_executor(std::string_view name, const LoadedModel& model,
+                                          const BackendOptions& options) {
+  const Preference* preference = find_preference(name);
+  if (preference != nullptr) return create_preferred(*preference, model, options);
+  const Backend* backend = find_backend(name);
+  if (backend == nullptr) {
+    throw UsageError(fmt::format("unknown backend {}; expected one of {}", quote(name), known_names()));
+  }
+  Offer offer = backend->create(model, options);
+  if (!offer.executor) throw Error(fmt::format("backend {} cannot be used here: {}", name, offer.reason));
+  return std::move(offer.executor);
+}
+
+}  // namespace inferno
