@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+#include <memory>
+
+#include "bench/ladder.hpp"
+#include "bench/report.hpp"
+#include "command.hpp"
+#include "common/options.hpp"
+#include "platform/cpu_budget.hpp"
+#include "platform/log.hpp"
+
+namespace inferno::cli {
+namespace {
+
+struct BenchOptions {
+  ModelOption model;
+  EngineOptionGroup engine;
+  bench::Workload workload;
+  bool ladder = false;
+  bool json = false;
+};
+
+template <typename Report>
+void print(const Report& report, bool json) {
+  if (json) {
+    fmt::print("{}\n", bench::to_json(report).dump(2));
+  } else {
+    fmt::print("{}", bench::to_text(report));
+  }
+}
+
+int run(const BenchOptions& options) {
+  auto workload = options.workload;
+  workload.kv = parse_kv_kind(options.engine.options.kv);
+  workload.context = options.engine.options.context;
+  workload.steps_per_submit = options.engine.options.steps_per_submit;
+  workload.prefill_chunk = options.engine.options.prefill_chunk;
+  const BackendOptions backend{.device = options.engine.options.device,
+                               .threads = options.engine.options.threads};
+  const auto choice = choose_threads(backend.threads, cpu_budget());
+  log().info("{}", choice.reason);
+  if (!choice.warning.empty()) log().warn("{}", choice.warning);
+
+  const LoadedModel model(options.model.resolved(), {.map = !options.model.no_mmap});
+  if (!options.ladder) {
+    print(bench::run_backend(options.engine.options.backend, model, backend, workload), options.json);
+    return 0;
+  }
+  const auto backends = bench::ladder_backends();
+  const auto ladder = bench::run_ladder(backends, model, backend, workload);
+  print(std::span<const bench::LadderEntry>(ladder), options.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "bench", "measure prefill and decode, each beside what the machine could do at best");
+  const auto options = std::make_shared<BenchOptions>();
+  auto& workload = options->workload;
+  options->model.add_to(*command);
+  command
+      ->add_option("--prompt", workload.prompt,
+                   "tokens of each sequence, prefilled together from an empty cache (0: no prefill)")
+      ->capture_default_str();
+  command->add_option("--gen", workload.gen, "tokens decoded for each sequence (0: no decode)")
+      ->capture_default_str();
+  command->add_option("--depth", workload.depth,
+                      "positions that each cache holds before the first decoded token (0: decoding starts "
+                      "from one token; default: "
+                      "what --prompt left)");
+  command->add_option("--rows", workload.rows, "sequences side by side")->capture_default_str();
+  command->add_option("--repeats", workload.repeats, "runs of each, after one that warms up; medians count")
+      ->capture_default_str();
+  options->engine.add_to(*command);
+  command->add_flag("--ladder", options->ladder, "scalar, simd, parallel and pool side by side");
+  command->add_flag("--json", options->json, "as JSON");
+  set_examples(*command,
+               "  inferno bench\n"
+               "  inferno bench --ladder\n"
+               "  inferno bench -m Qwen3-0.6B-Q8_0.gguf --prompt 511 --gen 32 --depth 4096 --json\n"
+               "  inferno bench --prompt 0 --depth 0 --gen 128 --rows 8");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace inferno::cli

@@ -1,0 +1,153 @@
+#include "bench/machine_limits.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <inferno/error.hpp>
+
+#include "bench/peak_kernels.hpp"
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace inferno::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kMinBuffer = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kMaxBuffer = std::uint64_t{1} << 30U;
+constexpr std::size_t kHugePage = std::size_t{1} << 21U;
+/// Kernels prefetch past the end of what they read.
+constexpr std::size_t kSlack = std::size_t{1} << 13U;
+constexpr int kRuns = 5;
+constexpr double kRunSeconds = 0.03;  // long enough that starting threads does not show
+
+/// Runs `work(index)` in `threads` threads that start together; seconds from the first start to the last end.
+double run_together(std::uint32_t threads, const std::function<void(std::uint32_t)>& work) {
+  struct Times {
+    Clock::time_point start, end;
+  };
+  std::vector<Times> times(threads);
+  std::atomic<std::uint32_t> waiting = threads;
+  const auto body = [&](std::uint32_t index) {
+    waiting.fetch_sub(1);
+    // More threads than processors would wait for one another's time slices if they did not yield.
+    while (waiting.load() != 0) std::this_thread::yield();
+    times[index].start = Clock::now();
+    work(index);
+    times[index].end = Clock::now();
+  };
+  std::vector<std::thread> team;
+  team.reserve(threads);
+  try {
+    for (std::uint32_t i = 1; i < threads; ++i) team.emplace_back(body, i);
+  } catch (const std::system_error& error) {
+    waiting = 0;
+    for (auto& thread : team) thread.join();
+    throw Error(fmt::format("bench: cannot start {} threads: {}", threads, error.what()));
+  }
+  body(0);
+  for (auto& thread : team) thread.join();
+  const auto start = std::min_element(times.begin(), times.end(), [](const auto& a, const auto& b) {
+                       return a.start < b.start;
+                     })->start;
+  const auto end = std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) {
+                     return a.end < b.end;
+                   })->end;
+  return std::chrono::duration<double>(end - start).count();
+}
+
+/// The most that `work(index, iterations)` reaches, in units per second of all threads, where one iteration
+/// is worth `units`. Iterations are chosen so that a run takes about kRunSeconds.
+double best_rate(std::uint32_t threads, double units,
+                 const std::function<void(std::uint32_t, std::uint64_t)>& work) {
+  std::uint64_t iterations = 1;
+  double seconds = 0;
+  const auto once = [&] {
+    return run_together(threads, [&](std::uint32_t index) { work(index, iterations); });
+  };
+  while ((seconds = once()) < kRunSeconds / 4) iterations *= 2;
+  iterations = std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(static_cast<double>(iterations) * kRunSeconds / seconds));
+  double best = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    best = std::max(best, units * static_cast<double>(iterations) * threads / once());
+  }
+  return best;
+}
+
+struct FreeDeleter {
+  void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+using Buffer = std::unique_ptr<std::byte, FreeDeleter>;
+
+/// Aligned to huge pages and backed by them where the system likes: a limit should not be set by page tables.
+Buffer make_buffer(std::size_t bytes) {
+  const auto rounded = (bytes + kSlack + kHugePage - 1) / kHugePage * kHugePage;
+  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded)));
+  if (!buffer) throw Error(fmt::format("bench: no memory for a read buffer of {} bytes", rounded));
+#ifdef __linux__
+  (void)madvise(buffer.get(), rounded, MADV_HUGEPAGE);  // a wish: without it the figure is a little lower
+#endif
+  std::memset(buffer.get(), 1, rounded);
+  return buffer;
+}
+
+double measure_read(std::uint32_t threads, std::uint64_t& buffer_bytes) {
+  const auto wanted = std::clamp(buffer_bytes, kMinBuffer, kMaxBuffer);
+  const std::size_t share = std::max<std::size_t>(wanted / threads / kReadStep, 1) * kReadStep;
+  buffer_bytes = share * threads;
+  const auto buffer = make_buffer(buffer_bytes);
+  const auto& kernel = best_supported(read_kernels());
+  std::atomic<std::uint64_t> sink = 0;
+  const double bytes_per_second =
+      best_rate(threads, static_cast<double>(share), [&](std::uint32_t index, std::uint64_t iterations) {
+        std::uint64_t sum = 0;
+        for (std::uint64_t i = 0; i < iterations; ++i) sum += kernel.run(buffer.get() + share * index, share);
+        sink += sum;
+      });
+  return bytes_per_second / 1e9;
+}
+
+double measure_peak(std::uint32_t threads, const PeakKernel& kernel) {
+  return best_rate(threads, kernel.operations,
+                   [&](std::uint32_t, std::uint64_t iterations) { kernel.run(iterations); }) /
+         1e9;
+}
+
+}  // namespace
+
+MachineLimits measure_machine(std::uint32_t threads, std::uint64_t buffer_bytes) {
+  if (threads == 0) throw UsageError("bench: 0 threads; expected at least 1");
+  MachineLimits limits;
+  limits.threads = threads;
+  limits.buffer_bytes = buffer_bytes;
+  limits.read_gb_per_second = measure_read(threads, limits.buffer_bytes);
+  const auto& int8 = best_supported(int8_kernels());
+  const auto& fp32 = best_supported(fp32_kernels());
+  limits.int8_gops = measure_peak(threads, int8);
+  limits.fp32_gflops = measure_peak(threads, fp32);
+  limits.int8_kernel = int8.name;
+  limits.fp32_kernel = fp32.name;
+  return limits;
+}
+
+MachineLimits best_of(const MachineLimits& a, const MachineLimits& b) {
+  auto best = a;
+  best.read_gb_per_second = std::max(a.read_gb_per_second, b.read_gb_per_second);
+  best.int8_gops = std::max(a.int8_gops, b.int8_gops);
+  best.fp32_gflops = std::max(a.fp32_gflops, b.fp32_gflops);
+  return best;
+}
+
+}  // namespace inferno::bench

@@ -1,0 +1,164 @@
+#include "bench/peak_kernels.hpp"
+
+#if !defined(__x86_64__)
+#include <array>
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#if defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+#endif
+
+namespace inferno::bench {
+namespace {
+
+constexpr int kChains = 16;
+constexpr std::size_t kAhead = 4096;
+
+bool always() {
+  return true;
+}
+
+#if defined(__aarch64__)
+
+// Makes the compiler believe that a register changes each time, so that no loop is folded away.
+#define INFERNO_KEEP(value) asm volatile("" : "+w"(value))
+
+bool has_dot_product() {
+#if defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#elif defined(__APPLE__)
+  int value = 0;
+  std::size_t size = sizeof(value);
+  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &value, &size, nullptr, 0) == 0 && value != 0;
+#else
+  return false;
+#endif
+}
+
+#if defined(__clang__)
+__attribute__((target("dotprod")))
+#else
+__attribute__((target("+dotprod")))
+#endif
+void int8_dot_product(std::uint64_t iterations) {
+  int32x4_t sums[kChains];
+  for (auto& sum : sums) sum = vdupq_n_s32(0);
+  int8x16_t a = vdupq_n_s8(1);
+  int8x16_t b = vdupq_n_s8(1);
+  INFERNO_KEEP(a);
+  INFERNO_KEEP(b);
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    for (auto& sum : sums) {
+      sum = vdotq_s32(sum, a, b);
+      INFERNO_KEEP(sum);
+    }
+  }
+}
+
+/// Products in 16 bits, then pairs of them added to 32-bit sums.
+void int8_neon(std::uint64_t iterations) {
+  int32x4_t sums[kChains];
+  for (auto& sum : sums) sum = vdupq_n_s32(0);
+  int8x16_t a = vdupq_n_s8(1);
+  int8x16_t b = vdupq_n_s8(1);
+  INFERNO_KEEP(b);
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    for (auto& sum : sums) {
+      INFERNO_KEEP(a);
+      sum = vpadalq_s16(sum, vmull_s8(vget_low_s8(a), vget_low_s8(b)));
+      sum = vpadalq_s16(sum, vmull_high_s8(a, b));
+      INFERNO_KEEP(sum);
+    }
+  }
+}
+
+void fp32_neon(std::uint64_t iterations) {
+  float32x4_t sums[kChains];
+  for (auto& sum : sums) sum = vdupq_n_f32(0);
+  float32x4_t a = vdupq_n_f32(1);
+  float32x4_t b = vdupq_n_f32(1);
+  INFERNO_KEEP(a);
+  INFERNO_KEEP(b);
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    for (auto& sum : sums) {
+      sum = vfmaq_f32(sum, a, b);
+      INFERNO_KEEP(sum);
+    }
+  }
+}
+
+#undef INFERNO_KEEP
+
+constexpr std::array<PeakKernel, 2> kInt8{{
+    {"NEON dot product", kChains * 16 * 2.0, has_dot_product, int8_dot_product},
+    {"NEON", kChains * 16 * 2.0, always, int8_neon},
+}};
+constexpr std::array<PeakKernel, 1> kFp32{{{"NEON", kChains * 4 * 2.0, always, fp32_neon}}};
+
+#else
+
+/// Plain loops; `volatile` ends keep the compiler from knowing the answer.
+void int8_plain(std::uint64_t iterations) {
+  volatile std::int8_t one = 1;
+  std::array<std::int8_t, kChains> a;
+  a.fill(one);
+  std::array<std::int32_t, kChains> sums{};
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    for (std::size_t k = 0; k < kChains; ++k) {
+      sums[k] += a[k] * a[k];
+      asm volatile("" : "+r"(sums[k]));
+    }
+  }
+}
+
+void fp32_plain(std::uint64_t iterations) {
+  volatile float one = 1.0F;
+  std::array<float, kChains> a;
+  a.fill(one);
+  std::array<float, kChains> sums{};
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    for (std::size_t k = 0; k < kChains; ++k) sums[k] += a[k] * a[k];
+    asm volatile("" : : "r"(sums.data()) : "memory");
+  }
+}
+
+constexpr std::array<PeakKernel, 1> kInt8{{{"plain", kChains * 2.0, always, int8_plain}}};
+constexpr std::array<PeakKernel, 1> kFp32{{{"plain", kChains * 2.0, always, fp32_plain}}};
+
+#endif
+
+/// Compilers turn this into the widest loads of the baseline.
+std::uint64_t read_plain(const std::byte* data, std::size_t bytes) {
+  std::array<std::uint64_t, 8> sums{};
+  const auto* words = reinterpret_cast<const std::uint64_t*>(data);
+  for (std::size_t i = 0; i < bytes; i += kReadStep) {
+    for (std::size_t k = 0; k < kReadStep; k += 64) __builtin_prefetch(data + i + kAhead + k);
+    for (std::size_t k = 0; k < kReadStep / 8; ++k) sums[k % 8] ^= words[i / 8 + k];
+  }
+  std::uint64_t result = 0;
+  for (const auto sum : sums) result ^= sum;
+  return result;
+}
+
+constexpr std::array<ReadKernel, 1> kRead{{{"plain", always, read_plain}}};
+
+}  // namespace
+
+std::span<const PeakKernel> int8_kernels() {
+  return kInt8;
+}
+std::span<const PeakKernel> fp32_kernels() {
+  return kFp32;
+}
+std::span<const ReadKernel> read_kernels() {
+  return kRead;
+}
+
+}  // namespace inferno::bench
+
+#endif
