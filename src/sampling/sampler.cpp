@@ -43,6 +43,12 @@ std::string find_nan(std::span<const float> logits) {
   return {};
 }
 
+std::uint32_t largest_key(std::span<const float> block) {
+  std::uint32_t largest = 0;
+  for (const float value : block) largest = std::max(largest, order_key(value));
+  return largest;
+}
+
 struct Best {
   std::uint32_t key = kKeyOfMinusInfinity;
   std::int32_t id = -1;  // -1: nothing is above -infinity
@@ -53,8 +59,7 @@ Best find_best(std::span<const float> logits) {
   Best best;
   for (std::size_t first = 0; first < logits.size(); first += kScanBlock) {
     const auto block = logits.subspan(first, std::min(kScanBlock, logits.size() - first));
-    std::uint32_t largest = 0;
-    for (const float value : block) largest = std::max(largest, order_key(value));
+    const std::uint32_t largest = largest_key(block);
     if (largest <= best.key) continue;
     const auto at =
         std::find_if(block.begin(), block.end(), [&](float value) { return order_key(value) == largest; });
@@ -101,23 +106,24 @@ std::uint64_t multiply_high_64(std::uint64_t a, std::uint64_t b) {
 // Ids that may still be drawn, ascending, with their order keys and, from `weigh` on, their weights.
 class Candidates {
  public:
-  void start(std::span<const float> logits) {
+  // All ids above -infinity, or the `k` best of them. With k, ids are collected until some more than k are
+  // there, then cut back to k, and from then on only what beats all of those is looked at: a later id
+  // loses every tie.
+  void start(std::span<const float> logits, std::int32_t k) {
     ids_.resize(logits.size());
     keys_.resize(logits.size());
     weights_.resize(logits.size());
     size_ = 0;
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      const std::uint32_t key = order_key(logits[i]);
-      ids_[size_] = static_cast<std::int32_t>(i);
-      keys_[size_] = key;
-      size_ += key > kKeyOfMinusInfinity ? 1 : 0;
+    const std::size_t limit =
+        k == 0 ? logits.size() : std::min(logits.size(), 2 * static_cast<std::size_t>(k) + 2 * kScanBlock);
+    std::uint32_t floor = kKeyOfMinusInfinity;
+    for (std::size_t first = 0; first < logits.size(); first += kScanBlock) {
+      const auto block = logits.subspan(first, std::min(kScanBlock, logits.size() - first));
+      if (largest_key(block) <= floor) continue;
+      if (size_ + block.size() > limit) floor = keep_top_k(k);
+      add(block, first, floor);
     }
-  }
-
-  void keep_top_k(std::int32_t k) {
-    if (k == 0 || static_cast<std::size_t>(k) >= size_) return;
-    keep(sampling::cut_at_mass(
-        keys(), [](std::size_t) { return 1U; }, static_cast<std::uint64_t>(k)));
+    if (k != 0 && size_ > static_cast<std::size_t>(k)) keep_top_k(k);
   }
 
   void weigh(std::uint32_t best_key, float temperature) {
@@ -154,6 +160,23 @@ class Candidates {
   }
 
  private:
+  // Returns the lowest key kept.
+  std::uint32_t keep_top_k(std::int32_t k) {
+    const Cut cut = sampling::cut_at_mass(
+        keys(), [](std::size_t) { return 1U; }, static_cast<std::uint64_t>(k));
+    keep(cut);
+    return cut.key;
+  }
+
+  void add(std::span<const float> block, std::size_t first, std::uint32_t floor) {
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const std::uint32_t key = order_key(block[i]);
+      ids_[size_] = static_cast<std::int32_t>(first + i);
+      keys_[size_] = key;
+      size_ += key > floor ? 1 : 0;
+    }
+  }
+
   std::span<const std::uint32_t> keys() const { return std::span(keys_).first(size_); }
 
   void keep(const Cut& cut) {
@@ -264,8 +287,7 @@ Choice choose(std::span<const float> logits, const SamplingSettings& settings, c
   if (settings.temperature < SamplingSettings::kGreedyBelow) return {best.id, {}};
 
   Candidates& candidates = own.candidates;
-  candidates.start(logits);
-  candidates.keep_top_k(settings.top_k);
+  candidates.start(logits, settings.top_k);
   candidates.weigh(best.key, settings.temperature);
   candidates.keep_top_p(settings.top_p);
   candidates.keep_min_p(settings.min_p);

@@ -144,6 +144,26 @@ TEST(Draw, EqualsTheReferenceInEveryCombination) {
   }
 }
 
+TEST(Draw, TopKAtFullVocabularyEqualsTheReferenceInAnyArrangement) {
+  const std::size_t vocab = 151936;
+  Logits rising(vocab);
+  Logits falling(vocab);
+  Logits stairs(vocab);
+  for (std::size_t i = 0; i < vocab; ++i) {
+    rising[i] = static_cast<float>(i) * 1e-3F;
+    falling[i] = -rising[i];
+    stairs[i] = static_cast<float>(i / 5000 % 7);
+  }
+  SamplingSettings settings;
+  settings.temperature = 1.0F;
+  for (const Logits& logits : {rising, falling, stairs, Logits(vocab, 0.0F), model_like(vocab, 1)}) {
+    for (const std::int32_t k : {1, 20, 1500, 70000, 151935, 151936}) {
+      settings.top_k = k;
+      EXPECT_EQ(choose(logits, settings, {}, 5).id, test::reference_choice(logits, settings, {}, 5));
+    }
+  }
+}
+
 // Pearson's statistic over ids with an expected count of at least 5, the rest as one class.
 void expect_distribution(const Logits& logits, const SamplingSettings& settings, std::uint32_t count) {
   std::vector<double> probability;

@@ -42,7 +42,8 @@ TEST(FixedExp, StaysWithin5e9OfExp2) {
 TEST(Weight, MatchesExpOverTheWholeRange) {
   for (const double temperature : {0.001, 0.1, 0.7, 1.0, 1.5, 37.0, 1e9}) {
     const float scale = scale_at(temperature);
-    for (double x = 0.0; x < 40.0; x += 0.00137) {
+    for (int step = 0; step < 29200; ++step) {
+      const double x = step * 0.00137;
       const auto distance = static_cast<float>(x * temperature);
       const double exponent = static_cast<double>(distance) / temperature;
       const double exact = 0x1p31 * std::exp(-exponent);
@@ -55,7 +56,8 @@ TEST(Weight, MatchesExpOverTheWholeRange) {
 TEST(Weight, NeverRisesWithDistance) {
   const float scale = scale_at(1.0);
   uint previous = weight_of(0.0F, scale);
-  for (float distance = 0.0F; distance < 25.0F; distance += 1e-5F) {
+  for (int step = 0; step < 2500000; ++step) {
+    const float distance = static_cast<float>(step) * 1e-5F;
     const uint weight = weight_of(distance, scale);
     ASSERT_LE(weight, previous) << distance;
     previous = weight;

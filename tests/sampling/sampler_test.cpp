@@ -113,22 +113,25 @@ TEST(Ties, SubnormalsAreOrdered) {
 
 // --- What cannot be chosen from ---
 
+void expect_nan_refused(float nan, std::size_t index) {
+  Logits logits(kQwenVocab, 1.0F);
+  logits[index] = nan;
+  const std::string message = "logit " + std::to_string(index) + " is NaN";
+  EXPECT_EQ(argmax(logits).error, message);
+  EXPECT_EQ(argmax(logits).id, -1);
+  for (const float temperature : {0.0F, 1e-4F, 1.0F}) {
+    SamplingSettings settings = at_temperature(temperature);
+    EXPECT_EQ(choose(logits, settings, {}, 0).error, message);
+    settings.top_k = 3;
+    settings.logit_bias = {{static_cast<std::int32_t>(index), -100.0F}};
+    EXPECT_EQ(choose(logits, settings, {}, 0).error, message) << "a ban does not hide it";
+  }
+}
+
 TEST(Refusal, ANanIsNamedWhereverItStands) {
-  for (const float nan : {kNan, -kNan}) {
-    for (const std::size_t index : {std::size_t{0}, std::size_t{17}, std::size_t{151935}}) {
-      Logits logits(kQwenVocab, 1.0F);
-      logits[index] = nan;
-      const std::string message = "logit " + std::to_string(index) + " is NaN";
-      EXPECT_EQ(argmax(logits).error, message);
-      EXPECT_EQ(argmax(logits).id, -1);
-      for (const float temperature : {0.0F, 1e-4F, 1.0F}) {
-        SamplingSettings settings = at_temperature(temperature);
-        EXPECT_EQ(choose(logits, settings, {}, 0).error, message);
-        settings.top_k = 3;
-        settings.logit_bias = {{static_cast<std::int32_t>(index), -100.0F}};
-        EXPECT_EQ(choose(logits, settings, {}, 0).error, message) << "a ban does not hide it";
-      }
-    }
+  for (const std::size_t index : {std::size_t{0}, std::size_t{17}, std::size_t{151935}}) {
+    expect_nan_refused(kNan, index);
+    expect_nan_refused(-kNan, index);
   }
 }
 
@@ -319,7 +322,8 @@ TEST(Penalties, RepetitionActsOncePerDistinctId) {
 TEST(Penalties, ReciprocalIsWithinOneRoundingOfDivision) {
   TokenHistory history(1);
   history.add_generated(0);
-  for (float penalty = 0.5F; penalty < 2.5F; penalty += 0.013F) {
+  for (int step = 0; step < 150; ++step) {
+    const float penalty = 0.5F + 0.013F * static_cast<float>(step);
     SamplingSettings settings;
     settings.repetition_penalty = penalty;
     Logits logits = {12.7F};
