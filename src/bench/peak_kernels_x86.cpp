@@ -13,8 +13,26 @@ constexpr int kChains = 12;
 /// Bytes to prefetch ahead: what covers a memory access at tens of GB/s.
 constexpr std::size_t kAhead = 4096;
 
-// `keep` makes the compiler believe that a register changes each time, so that no loop is folded away.
+// Makes the compiler believe that a register changes each time, so that no loop is folded away.
 #define INFERNO_KEEP(value) asm volatile("" : "+v"(value))
+
+// The chains are named variables, not an array: GCC 12 keeps an array in memory, and the loop then measures
+// loads and stores.
+#define INFERNO_EACH_CHAIN(DO) \
+  DO(s0) DO(s1) DO(s2) DO(s3) DO(s4) DO(s5) DO(s6) DO(s7) DO(s8) DO(s9) DO(s10) DO(s11)
+#define INFERNO_CHAINS_OF(Type, zero) \
+  Type s0 = zero;                     \
+  Type s1 = zero;                     \
+  Type s2 = zero;                     \
+  Type s3 = zero;                     \
+  Type s4 = zero;                     \
+  Type s5 = zero;                     \
+  Type s6 = zero;                     \
+  Type s7 = zero;                     \
+  Type s8 = zero;                     \
+  Type s9 = zero;                     \
+  Type s10 = zero;                    \
+  Type s11 = zero;
 
 bool always() {
   return true;
@@ -33,95 +51,107 @@ bool has_avx2_fma() {
 }
 
 __attribute__((target("avx512f,avx512vnni"))) void int8_avx512_vnni(std::uint64_t iterations) {
-  __m512i sums[kChains];
-  for (auto& sum : sums) sum = _mm512_setzero_si512();
+  INFERNO_CHAINS_OF(__m512i, _mm512_setzero_si512())
   __m512i a = _mm512_set1_epi8(1);
   __m512i b = _mm512_set1_epi8(1);
   INFERNO_KEEP(a);
   INFERNO_KEEP(b);
   for (std::uint64_t i = 0; i < iterations; ++i) {
-    for (auto& sum : sums) {
-      sum = _mm512_dpbusd_epi32(sum, a, b);
-      INFERNO_KEEP(sum);
-    }
+#define INFERNO_STEP(sum)                 \
+  {                                       \
+    sum = _mm512_dpbusd_epi32(sum, a, b); \
+    INFERNO_KEEP(sum);                    \
+  }
+    INFERNO_EACH_CHAIN(INFERNO_STEP)
+#undef INFERNO_STEP
   }
 }
 
 /// Pairs of products in 16 bits, pairs of those in 32, then the sum: three instructions for 32 products.
 __attribute__((target("avx2"))) void int8_avx2(std::uint64_t iterations) {
-  __m256i sums[kChains];
-  for (auto& sum : sums) sum = _mm256_setzero_si256();
+  INFERNO_CHAINS_OF(__m256i, _mm256_setzero_si256())
   __m256i a = _mm256_set1_epi8(1);
   __m256i b = _mm256_set1_epi8(1);
   const __m256i ones = _mm256_set1_epi16(1);
   INFERNO_KEEP(b);
   for (std::uint64_t i = 0; i < iterations; ++i) {
-    for (auto& sum : sums) {
-      INFERNO_KEEP(a);
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), ones));
-      INFERNO_KEEP(sum);
-    }
+#define INFERNO_STEP(sum)                                                             \
+  {                                                                                   \
+    INFERNO_KEEP(a);                                                                  \
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), ones)); \
+    INFERNO_KEEP(sum);                                                                \
+  }
+    INFERNO_EACH_CHAIN(INFERNO_STEP)
+#undef INFERNO_STEP
   }
 }
 
 /// SSE2, which every x86-64 has, multiplies 16-bit pairs; bytes are widened by shifts of unpacked halves.
 void int8_sse2(std::uint64_t iterations) {
-  __m128i sums[kChains];
-  for (auto& sum : sums) sum = _mm_setzero_si128();
+  INFERNO_CHAINS_OF(__m128i, _mm_setzero_si128())
   __m128i a = _mm_set1_epi8(1);
   const __m128i b = _mm_set1_epi16(1);
   for (std::uint64_t i = 0; i < iterations; ++i) {
-    for (auto& sum : sums) {
-      asm volatile("" : "+x"(a));
-      const __m128i low = _mm_srai_epi16(_mm_unpacklo_epi8(a, a), 8);
-      const __m128i high = _mm_srai_epi16(_mm_unpackhi_epi8(a, a), 8);
-      sum = _mm_add_epi32(sum, _mm_add_epi32(_mm_madd_epi16(low, b), _mm_madd_epi16(high, b)));
-      asm volatile("" : "+x"(sum));
-    }
+#define INFERNO_STEP(sum)                                                                     \
+  {                                                                                           \
+    INFERNO_KEEP(a);                                                                          \
+    const __m128i low = _mm_srai_epi16(_mm_unpacklo_epi8(a, a), 8);                           \
+    const __m128i high = _mm_srai_epi16(_mm_unpackhi_epi8(a, a), 8);                          \
+    sum = _mm_add_epi32(sum, _mm_add_epi32(_mm_madd_epi16(low, b), _mm_madd_epi16(high, b))); \
+    INFERNO_KEEP(sum);                                                                        \
+  }
+    INFERNO_EACH_CHAIN(INFERNO_STEP)
+#undef INFERNO_STEP
   }
 }
 
 __attribute__((target("avx512f"))) void fp32_avx512(std::uint64_t iterations) {
-  __m512 sums[kChains];
-  for (auto& sum : sums) sum = _mm512_setzero_ps();
+  INFERNO_CHAINS_OF(__m512, _mm512_setzero_ps())
   __m512 a = _mm512_set1_ps(1.0F);
   __m512 b = _mm512_set1_ps(1.0F);
   INFERNO_KEEP(a);
   INFERNO_KEEP(b);
   for (std::uint64_t i = 0; i < iterations; ++i) {
-    for (auto& sum : sums) {
-      sum = _mm512_fmadd_ps(a, b, sum);
-      INFERNO_KEEP(sum);
-    }
+#define INFERNO_STEP(sum)             \
+  {                                   \
+    sum = _mm512_fmadd_ps(a, b, sum); \
+    INFERNO_KEEP(sum);                \
+  }
+    INFERNO_EACH_CHAIN(INFERNO_STEP)
+#undef INFERNO_STEP
   }
 }
 
 __attribute__((target("avx2,fma"))) void fp32_avx2(std::uint64_t iterations) {
-  __m256 sums[kChains];
-  for (auto& sum : sums) sum = _mm256_setzero_ps();
+  INFERNO_CHAINS_OF(__m256, _mm256_setzero_ps())
   __m256 a = _mm256_set1_ps(1.0F);
   __m256 b = _mm256_set1_ps(1.0F);
   INFERNO_KEEP(a);
   INFERNO_KEEP(b);
   for (std::uint64_t i = 0; i < iterations; ++i) {
-    for (auto& sum : sums) {
-      sum = _mm256_fmadd_ps(a, b, sum);
-      INFERNO_KEEP(sum);
-    }
+#define INFERNO_STEP(sum)             \
+  {                                   \
+    sum = _mm256_fmadd_ps(a, b, sum); \
+    INFERNO_KEEP(sum);                \
+  }
+    INFERNO_EACH_CHAIN(INFERNO_STEP)
+#undef INFERNO_STEP
   }
 }
 
 void fp32_sse2(std::uint64_t iterations) {
-  __m128 sums[kChains];
-  for (auto& sum : sums) sum = _mm_setzero_ps();
+  INFERNO_CHAINS_OF(__m128, _mm_setzero_ps())
   __m128 a = _mm_set1_ps(1.0F);
   const __m128 b = _mm_set1_ps(1.0F);
   for (std::uint64_t i = 0; i < iterations; ++i) {
-    for (auto& sum : sums) {
-      asm volatile("" : "+x"(a));
-      sum = _mm_add_ps(sum, _mm_mul_ps(a, b));
-      asm volatile("" : "+x"(sum));
-    }
+#define INFERNO_STEP(sum)                    \
+  {                                          \
+    INFERNO_KEEP(a);                         \
+    sum = _mm_add_ps(sum, _mm_mul_ps(a, b)); \
+    INFERNO_KEEP(sum);                       \
+  }
+    INFERNO_EACH_CHAIN(INFERNO_STEP)
+#undef INFERNO_STEP
   }
 }
 
@@ -178,6 +208,8 @@ std::uint64_t read_sse2(const std::byte* data, std::size_t bytes) {
 }
 
 #undef INFERNO_KEEP
+#undef INFERNO_EACH_CHAIN
+#undef INFERNO_CHAINS_OF
 
 constexpr std::array<PeakKernel, 3> kInt8{{
     {"AVX-512 VNNI", kChains * 64 * 2.0, has_avx512_vnni, int8_avx512_vnni},

@@ -106,7 +106,7 @@ std::string unescape_octal(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     unsigned value = 0;
-    if (text[i] == '\\' && i + 3 < text.size() + 0 &&
+    if (text[i] == '\\' && i + 3 < text.size() &&
         std::from_chars(text.data() + i + 1, text.data() + i + 4, value, 8).ptr == text.data() + i + 4) {
       result.push_back(static_cast<char>(value));
       i += 3;
@@ -219,7 +219,7 @@ CpuBudget cpu_budget(const CpuBudgetSources& sources) {
     const auto path = group_path(sources.root, mount.version2);
     for (const auto& folder : group_folders(mount, path)) {
       const auto group = mount.version2 ? read_v2(folder) : read_v1(folder);
-      const auto shown = "/" + folder.lexically_relative(sources.root).generic_string();
+      const auto shown = fmt::format("/{}", folder.lexically_relative(sources.root).generic_string());
       if (group.unreadable && unreadable.empty()) unreadable = shown;
       if (group.processors && (!budget.quota || *group.processors < *budget.quota)) {
         budget.quota = group.processors;
