@@ -1,0 +1,36 @@
+#include "tokenizer/report.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tokenizer/fixtures.hpp"
+
+namespace inferno {
+namespace {
+
+TEST(Report, JsonHoldsIdsAndTexts) {
+  const Tokenizer tokenizer(test::chat_vocabulary());
+  const auto ids = tokenizer.encode("hello \u4E2D\"\n<|end|>", true);
+  const auto report = nlohmann::json::parse(tokens_as_json(tokenizer, ids));
+  EXPECT_EQ(report.size(), 2U);
+  EXPECT_EQ(report["ids"].get<std::vector<TokenId>>(), ids);
+  EXPECT_EQ(report["tokens"].get<std::vector<std::string>>(),
+            (std::vector<std::string>{"hello", " ", "\uFFFD", "\uFFFD", "\uFFFD", "\"", "\n", "<|end|>"}));
+  EXPECT_EQ(tokens_as_json(tokenizer, {}), R"({"ids":[],"tokens":[]})");
+}
+
+TEST(Report, TextShowsWhatATerminalWouldNot) {
+  const Tokenizer tokenizer(test::chat_vocabulary());
+  const auto ids = tokenizer.encode("hello\x1B\n<|end|>", true);
+  EXPECT_EQ(tokens_as_text(tokenizer, ids),
+            "     259  \"hello\"\n"
+            "      27  \"\\u001b\"\n"
+            "      10  \"\\n\"\n"
+            "     265  \"<|end|>\"  control\n"
+            "4 tokens\n");
+  EXPECT_EQ(tokens_as_text(tokenizer, std::vector<TokenId>{'x'}), "     120  \"x\"\n1 token\n");
+}
+
+}  // namespace
+}  // namespace inferno
