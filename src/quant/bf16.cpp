@@ -15,6 +15,6 @@ void encode(const float* source, std::size_t blocks, std::byte* target) {
 
 }  // namespace
 
-constinit const Format kBF16{TensorType::bf16, "bf16", 1, 2, decode, encode};
+constinit const Format kBF16{TensorType::bf16, "bf16", 1, 2, decode, encode, nullptr};
 
 }  // namespace inferno::quant

@@ -15,6 +15,6 @@ void encode(const float* source, std::size_t blocks, std::byte* target) {
 
 }  // namespace
 
-constinit const Format kF32{TensorType::f32, "f32", 1, 4, decode, encode};
+constinit const Format kF32{TensorType::f32, "f32", 1, 4, decode, encode, nullptr};
 
 }  // namespace inferno::quant

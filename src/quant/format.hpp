@@ -23,6 +23,9 @@ struct Format {
   /// Encodes `blocks * block_elements` floats; rounds as the format's reference quantizer does. Block formats
   /// throw Error on values that are not finite or need a scale beyond float16.
   void (*encode)(const float* source, std::size_t blocks, std::byte* target);
+  /// For formats whose block is 32 integers with one float16 scale: `blocks` blocks as integers `values`
+  /// [blocks][32] and the scales' bits `scales` [blocks]; an element is integer * scale. nullptr for others.
+  void (*integers)(const std::byte* source, std::size_t blocks, std::int8_t* values, std::uint16_t* scales);
 };
 
 /// Every format inferno reads, in the order of its type id.

@@ -24,6 +24,17 @@ void decode(const std::byte* source, std::size_t blocks, float* target) {
   }
 }
 
+void integers(const std::byte* source, std::size_t blocks, std::int8_t* values, std::uint16_t* scales) {
+  for (; blocks != 0; --blocks, source += kBytes, values += kElements) {
+    *scales++ = load<std::uint16_t>(source);
+    for (std::size_t i = 0; i < kHalf; ++i) {
+      const int pair = load<std::uint8_t>(source + 2 + i);
+      values[i] = static_cast<std::int8_t>((pair & 15) - 8);
+      values[i + kHalf] = static_cast<std::int8_t>((pair >> 4) - 8);
+    }
+  }
+}
+
 void encode(const float* source, std::size_t blocks, std::byte* target) {
   for (; blocks != 0; --blocks, source += kElements, target += kBytes) {
     // The element of largest magnitude becomes q = 0, that is -8 d: d takes its sign reversed.
@@ -40,6 +51,6 @@ void encode(const float* source, std::size_t blocks, std::byte* target) {
 
 }  // namespace
 
-constinit const Format kQ4_0{TensorType::q4_0, "q4_0", kElements, kBytes, decode, encode};
+constinit const Format kQ4_0{TensorType::q4_0, "q4_0", kElements, kBytes, decode, encode, integers};
 
 }  // namespace inferno::quant

@@ -28,6 +28,20 @@ void decode(const std::byte* source, std::size_t blocks, float* target) {
   }
 }
 
+void integers(const std::byte* source, std::size_t blocks, std::int8_t* values, std::uint16_t* scales) {
+  for (; blocks != 0; --blocks, source += kBytes, values += kElements) {
+    *scales++ = load<std::uint16_t>(source);
+    const std::uint32_t fifth = load<std::uint32_t>(source + 2);
+    for (std::size_t i = 0; i < kHalf; ++i) {
+      const unsigned pair = load<std::uint8_t>(source + kNibbles + i);
+      const unsigned low = (pair & 15U) | ((fifth >> i) & 1U) << 4U;
+      const unsigned high = (pair >> 4U) | ((fifth >> (i + kHalf)) & 1U) << 4U;
+      values[i] = static_cast<std::int8_t>(static_cast<int>(low) - 16);
+      values[i + kHalf] = static_cast<std::int8_t>(static_cast<int>(high) - 16);
+    }
+  }
+}
+
 void encode(const float* source, std::size_t blocks, std::byte* target) {
   for (; blocks != 0; --blocks, source += kElements, target += kBytes) {
     // The element of largest magnitude becomes q = 0, that is -16 d: d takes its sign reversed.
@@ -49,6 +63,6 @@ void encode(const float* source, std::size_t blocks, std::byte* target) {
 
 }  // namespace
 
-constinit const Format kQ5_0{TensorType::q5_0, "q5_0", kElements, kBytes, decode, encode};
+constinit const Format kQ5_0{TensorType::q5_0, "q5_0", kElements, kBytes, decode, encode, integers};
 
 }  // namespace inferno::quant

@@ -20,6 +20,13 @@ void decode(const std::byte* source, std::size_t blocks, float* target) {
   }
 }
 
+void integers(const std::byte* source, std::size_t blocks, std::int8_t* values, std::uint16_t* scales) {
+  for (; blocks != 0; --blocks, source += kBytes, values += kElements) {
+    *scales++ = load<std::uint16_t>(source);
+    std::memcpy(values, source + 2, kElements);
+  }
+}
+
 void encode(const float* source, std::size_t blocks, std::byte* target) {
   for (; blocks != 0; --blocks, source += kElements, target += kBytes) {
     const float largest = std::fabs(largest_element(source, kElements, "q8_0"));
@@ -33,6 +40,6 @@ void encode(const float* source, std::size_t blocks, std::byte* target) {
 
 }  // namespace
 
-constinit const Format kQ8_0{TensorType::q8_0, "q8_0", kElements, kBytes, decode, encode};
+constinit const Format kQ8_0{TensorType::q8_0, "q8_0", kElements, kBytes, decode, encode, integers};
 
 }  // namespace inferno::quant
