@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace inferno::verify {
 namespace {
@@ -13,8 +14,23 @@ unsigned long little_endian(const std::byte* source, int bytes) {
   return value;
 }
 
+/// The values of all 16-bit numbers, so that decoding whole models takes seconds, not minutes.
+std::vector<double> all_values(int exponent_bits, int fraction_bits) {
+  std::vector<double> values(65536);
+  for (unsigned long bits = 0; bits < values.size(); ++bits) {
+    values[bits] = binary_value(bits, exponent_bits, fraction_bits);
+  }
+  return values;
+}
+
 double half(const std::byte* source) {
-  return binary_value(little_endian(source, 2), 5, 10);
+  static const auto values = all_values(5, 10);
+  return values[little_endian(source, 2)];
+}
+
+double bfloat16(const std::byte* source) {
+  static const auto values = all_values(8, 7);
+  return values[little_endian(source, 2)];
 }
 
 constexpr std::size_t kBlock = 32;
@@ -67,9 +83,9 @@ std::optional<double> decode_element(quant::TensorType type, const std::byte* so
     case quant::TensorType::f32:
       return binary_value(little_endian(source + 4 * index, 4), 8, 23);
     case quant::TensorType::f16:
-      return binary_value(little_endian(source + 2 * index, 2), 5, 10);
+      return half(source + 2 * index);
     case quant::TensorType::bf16:
-      return binary_value(little_endian(source + 2 * index, 2), 8, 7);
+      return bfloat16(source + 2 * index);
     case quant::TensorType::q4_0:
       return q4_0(source + 18 * block, i);
     case quant::TensorType::q5_0:

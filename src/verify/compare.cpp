@@ -1,0 +1,68 @@
+#include "verify/compare.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+
+#include <inferno/error.hpp>
+
+namespace inferno::verify {
+namespace {
+
+constexpr double kFloatDistance = 2e-4;
+constexpr double kContractDistance = 0.06;
+
+bool same_bits(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+}
+bool same_bits(float a, double b) {
+  return std::bit_cast<std::uint64_t>(static_cast<double>(a)) == std::bit_cast<std::uint64_t>(b);
+}
+
+template <typename Other>
+Difference compare_lists(std::span<const float> a, std::span<const Other> b) {
+  if (a.size() != b.size()) {
+    throw Error(fmt::format("{} logits where {} were expected", a.size(), b.size()));
+  }
+  Difference difference;
+  difference.compared = a.size();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (same_bits(a[i], b[i])) continue;
+    if (difference.different++ == 0) difference.first = i;
+    const double distance = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    difference.max_abs =
+        std::max(difference.max_abs, std::isfinite(distance) ? distance : std::numeric_limits<double>::max());
+  }
+  return difference;
+}
+
+template <typename Value>
+double largest(std::span<const Value> values) {
+  double result = 0;
+  for (const auto value : values) result = std::max(result, std::abs(static_cast<double>(value)));
+  return result;
+}
+
+}  // namespace
+
+Difference compare(std::span<const float> a, std::span<const float> b) {
+  return compare_lists(a, b);
+}
+Difference compare(std::span<const float> a, std::span<const double> b) {
+  return compare_lists(a, b);
+}
+
+double largest_magnitude(std::span<const float> values) {
+  return largest(values);
+}
+double largest_magnitude(std::span<const double> values) {
+  return largest(values);
+}
+
+double distance_bound(bool contract) {
+  return contract ? kContractDistance : kFloatDistance;
+}
+
+}  // namespace inferno::verify

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/loaded_model.hpp"
+#include "verify/goldens.hpp"
+#include "verify/probe.hpp"
+#include "verify/verify.hpp"
+
+namespace inferno::verify {
+
+/// What all backends are asked about: chosen once, so that they can be compared with one another.
+struct Questions {
+  Ids sequence;                      ///< whose logits are compared
+  Ids other;                         ///< another one, for company
+  Ids prompt;                        ///< of the greedy transcript
+  std::uint32_t transcript_ids = 0;  ///< tokens of it
+  std::uint32_t block_size = 0;      ///< small, so that even short sequences cross blocks
+  std::uint32_t positions = 0;       ///< the longest sequence of all
+  std::vector<GoldenCase> goldens;
+  std::vector<double> reference;  ///< [sequence.size()][V]: logits in double precision
+};
+
+/// Short sequences for large models, longer ones (beyond an attention split) for small ones. `reference` is
+/// left empty.
+Questions choose_questions(const LoadedModel& model, std::vector<GoldenCase> goldens);
+
+/// What one backend answered, kept to be compared with the others.
+struct Answers {
+  std::string backend;
+  bool contract = false;
+  std::vector<float> logits;  ///< [sequence.size()][V]
+  Transcript transcript;
+};
+
+/// Where rungs go: those that were climbed, and those that a backend cannot be asked to climb.
+class RungWriter {
+ public:
+  RungWriter(Report& report, const RungCallback& on_rung, std::string model)
+      : report_(report), on_rung_(on_rung), model_(std::move(model)) {}
+
+  void add(Rung rung);
+  void skip(std::string name, std::string backend, std::string reason);
+  /// Runs `work`, which fills in what was found; an Error fails the rung, with its text as the note.
+  void climb(const std::string& name, const std::string& backend, const std::function<void(Rung&)>& work);
+
+ private:
+  Report& report_;
+  const RungCallback& on_rung_;
+  std::string model_;
+};
+
+/// Climbs all rungs that one executor climbs alone.
+Answers climb_steps(Executor& executor, const Questions& questions, RungWriter& rungs);
+
+/// Climbs the rungs between two executors' answers. Contract backends must be equal; others may differ by the
+/// distance that their arithmetic costs, and their transcripts up to where two logits were that close.
+void climb_between(const Answers& first, const Answers& second, RungWriter& rungs);
+
+}  // namespace inferno::verify
