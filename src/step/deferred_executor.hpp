@@ -45,6 +45,8 @@ class HeadConsumer {
   virtual void take_logits(std::uint32_t head_row, std::span<const float> logits) = 0;
 };
 
+class Submission;
+
 /// What all executors share that run in their caller's thread: tickets, chained steps, references, slots,
 /// cancelling, statuses and results. Work is queued by `submit` and done by `wait` and `poll`, and by what
 /// must come after it (slot changes, copies, exports, imports): nothing is handed from thread to thread,
@@ -92,6 +94,10 @@ class DeferredExecutor : public Executor {
 
  private:
   struct State;
+  void drain();
+  void run_oldest();
+  void run_one_step(Submission& submission);
+
   const ModelConfig& config_;
   Capabilities capabilities_;
   std::unique_ptr<State> state_;

@@ -1,0 +1,244 @@
+#include "step/step_outputs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+
+namespace inferno {
+namespace {
+
+constexpr std::uint32_t kNoRow = std::numeric_limits<std::uint32_t>::max();
+constexpr StageEvent kArgmaxEvent{-1, Stage::argmax, 0, 0};
+
+std::string_view kind_name(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::token:
+      return "token";
+    case OutputKind::logits:
+      return "logits";
+    case OutputKind::score:
+      return "score";
+    case OutputKind::hidden:
+      return "hidden";
+  }
+  return "unknown";
+}
+
+std::string find_nan(std::span<const float> values, std::string_view what) {
+  const auto found =
+      std::find_if(values.begin(), values.end(), [](float value) { return std::isnan(value); });
+  return found == values.end() ? std::string() : fmt::format("{} {} is NaN", what, found - values.begin());
+}
+
+// ln(exp(l[target]) / sum exp(l)) in double, the largest logit taken out so that nothing overflows. No NaN
+// among the logits; one of them is above -infinity.
+float log_probability(std::span<const float> logits, std::size_t target) {
+  const double largest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  // A logit at infinity has all the mass, together with its equals.
+  const auto distance = [largest](float logit) {
+    const auto value = static_cast<double>(logit);
+    return value == largest ? 0.0 : value - largest;
+  };
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(distance(logit));
+  return static_cast<float>(distance(logits[target]) - std::log(sum));
+}
+
+}  // namespace
+
+void StepOutputs::start(Submission& submission, const StepPlan& plan, std::span<const std::int32_t> tokens,
+                        SlotTable& slots) {
+  submission_ = &submission;
+  plan_ = &plan;
+  tokens_ = tokens;
+  slots_ = &slots;
+  observer_ = submission.observer();
+  next_ = 0;
+  taken_ = 0;
+  logits_due_ = false;
+  chosen_ids_.clear();
+  draft_row_ = kNoRow;
+  lm_head_ended_ = false;
+  argmax_begun_ = false;
+}
+
+void StepOutputs::finish() {
+  if (taken_ != plan_->head_tokens.size() || logits_due_) {
+    throw Error(fmt::format("the backend handed over {} of {} head rows{}", taken_, plan_->head_tokens.size(),
+                            logits_due_ ? ", the last without logits" : ""));
+  }
+  if (observer_ == nullptr || !plan_->needs_lm_head) return;
+  begin_argmax();
+  observer_->end(kArgmaxEvent);
+  if (observer_->wants_values()) observer_->values(kArgmaxEvent, chosen_ids_, 1);
+}
+
+bool StepOutputs::at(std::uint32_t head_row) const {
+  return next_ < plan_->outputs.size() && plan_->outputs[next_].head_row == head_row;
+}
+
+std::uint32_t StepOutputs::position(std::uint32_t head_row) const {
+  return plan_->positions[plan_->head_tokens[head_row]];
+}
+
+bool StepOutputs::wants_logits(std::uint32_t head_row) const {
+  // Outputs are few per head row, and those before next_ are behind us.
+  const auto first = std::lower_bound(
+      plan_->outputs.begin() + static_cast<std::ptrdiff_t>(next_), plan_->outputs.end(), head_row,
+      [](const OutputPlan& output, std::uint32_t wanted) { return output.head_row < wanted; });
+  for (auto output = first; output != plan_->outputs.end() && output->head_row == head_row; ++output) {
+    if (!submission_->running(output->row)) return false;
+    if (submission_->batch().outputs[output->output].kind != OutputKind::hidden) return true;
+  }
+  return false;
+}
+
+void StepOutputs::take_hidden(std::uint32_t head_row, std::span<const float> hidden) {
+  if (head_row != taken_ || logits_due_) {
+    throw Error(
+        fmt::format("the backend handed over the hidden state of head row {}; expected {} of head row {}",
+                    head_row, logits_due_ ? "the logits" : "that", logits_due_ ? taken_ - 1 : taken_));
+  }
+  ++taken_;
+  logits_due_ = wants_logits(head_row);
+  take_outputs(head_row, hidden, {});
+}
+
+void StepOutputs::take_logits(std::uint32_t head_row, std::span<const float> logits) {
+  if (taken_ == 0 || head_row != taken_ - 1) {
+    throw Error(
+        fmt::format("the backend handed over the logits of head row {} before its hidden state", head_row));
+  }
+  logits_due_ = false;
+  if (observer_ != nullptr && lm_head_ended_) begin_argmax();
+  take_outputs(head_row, hidden_, logits);
+}
+
+// Makes the outputs of a head row in their order, as far as they can be made. Called with the hidden state
+// and then, if something needs them, with the logits: a hidden state that is asked for after something that
+// needs logits is held back until they come, because a sink is promised ascending outputs.
+void StepOutputs::take_outputs(std::uint32_t head_row, std::span<const float> hidden,
+                               std::span<const float> logits) {
+  for (; at(head_row); ++next_) {
+    const OutputPlan& output = plan_->outputs[next_];
+    const Output& wanted = submission_->batch().outputs[output.output];
+    if (!submission_->running(output.row)) {
+      if (observer_ != nullptr && wanted.kind == OutputKind::token) chosen_ids_.push_back(-1);
+      continue;
+    }
+    if (wanted.kind != OutputKind::hidden && logits.empty()) return hold_back(head_row, hidden);
+    switch (wanted.kind) {
+      case OutputKind::token:
+        choose(output, logits);
+        break;
+      case OutputKind::score:
+        score(output, logits);
+        break;
+      case OutputKind::logits:
+        hand_on(output, logits);
+        break;
+      case OutputKind::hidden:
+        hand_on(output, hidden);
+        break;
+    }
+  }
+}
+
+void StepOutputs::hold_back(std::uint32_t head_row, std::span<const float> hidden) {
+  for (std::size_t i = next_; i < plan_->outputs.size() && plan_->outputs[i].head_row == head_row; ++i) {
+    if (submission_->batch().outputs[plan_->outputs[i].output].kind != OutputKind::hidden) continue;
+    hidden_.assign(hidden.begin(), hidden.end());
+    return;
+  }
+}
+
+void StepOutputs::hand_on(const OutputPlan& output, std::span<const float> values) {
+  const bool hidden = submission_->batch().outputs[output.output].kind == OutputKind::hidden;
+  if (const std::string problem = find_nan(values, hidden ? "hidden state" : "logit"); !problem.empty()) {
+    fail(output, problem);
+  } else if (submission_->sink() != nullptr) {
+    submission_->sink()->take(output.output, submission_->step(), values);
+  } else {
+    auto& held = submission_->result().values[output.output];
+    held.insert(held.end(), values.begin(), values.end());
+  }
+}
+
+void StepOutputs::choose(const OutputPlan& output, std::span<const float> logits) {
+  const std::uint32_t slot_index = submission_->batch().slots[output.row];
+  Choice choice;
+  if (slot_index == kGreedySlot) {
+    choice = argmax(logits);
+  } else {
+    SlotTable::Slot& slot = (*slots_)[slot_index];
+    if (submission_->has_drafts(output.row)) {
+      choice = choose_draft(output, slot, logits);
+    } else {
+      choice =
+          inferno::choose(logits, slot.settings, slot.history, position(output.head_row) + 1, slot.allowed);
+      if (choice.error.empty()) slot.history.add_generated(choice.id);
+    }
+  }
+  if (observer_ != nullptr) chosen_ids_.push_back(static_cast<float>(choice.id));
+  if (choice.error.empty()) {
+    submission_->choose(output.row, output.output, choice.id);
+  } else {
+    fail(output, choice.error);
+  }
+}
+
+Choice StepOutputs::choose_draft(const OutputPlan& output, SlotTable::Slot& slot,
+                                 std::span<const float> logits) {
+  const std::uint32_t token = plan_->head_tokens[output.head_row];
+  const TokenHistory* history = &slot.history;
+  if (slot.has_penalties()) {  // else the history has no say, and V counts need not be copied
+    if (draft_row_ != output.row) {
+      draft_history_ = &slots_->draft_history(slot);
+      draft_row_ = output.row;
+      draft_token_ = token;
+    }
+    while (draft_token_ < token) draft_history_->add_generated(tokens_[++draft_token_]);
+    history = draft_history_;
+  }
+  return inferno::choose(logits, slot.settings, *history, position(output.head_row) + 1, slot.allowed);
+}
+
+void StepOutputs::score(const OutputPlan& output, std::span<const float> logits) {
+  if (const std::string problem = find_nan(logits, "logit"); !problem.empty()) return fail(output, problem);
+  if (std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isinf(logit) && logit < 0; })) {
+    return fail(output, "no logit is above -infinity");
+  }
+  const auto target = static_cast<std::size_t>(submission_->batch().outputs[output.output].target);
+  submission_->result().scores[output.output].push_back(log_probability(logits, target));
+}
+
+void StepOutputs::fail(const OutputPlan& output, std::string_view reason) {
+  submission_->fail(output.row, fmt::format("output {} ({}) at position {}, step {}: {}", output.output,
+                                            kind_name(submission_->batch().outputs[output.output].kind),
+                                            position(output.head_row), submission_->step(), reason));
+}
+
+void StepOutputs::begin_argmax() {
+  if (!argmax_begun_) observer_->begin(kArgmaxEvent);
+  argmax_begun_ = true;
+}
+
+void StepOutputs::begin(const StageEvent& event) {
+  observer_->begin(event);
+}
+
+void StepOutputs::end(const StageEvent& event) {
+  observer_->end(event);
+  if (event.stage == Stage::lm_head) lm_head_ended_ = true;
+}
+
+bool StepOutputs::wants_values() const {
+  return observer_->wants_values();
+}
+
+void StepOutputs::values(const StageEvent& event, std::span<const float> values, std::size_t width) {
+  observer_->values(event, values, width);
+}
+
+}  // namespace inferno
