@@ -26,7 +26,8 @@ KvKind parse_kv_kind(std::string_view name);
 class SequenceCache {
  public:
   /// `max_context`: positions the sequence may ever reach (`none` and `basic` take blocks for all of them at
-  /// once). Throws Error with both numbers if the pool has too few blocks.
+  /// once). Throws Error with both numbers if the pool has too few blocks, UsageError if block_size or
+  /// max_context is 0.
   SequenceCache(BlockPool& pool, KvKind kind, std::uint32_t block_size, std::uint32_t max_context);
   ~SequenceCache();
   SequenceCache(SequenceCache&& other) noexcept;
@@ -39,20 +40,29 @@ class SequenceCache {
   std::uint32_t length() const { return length_; }
   const std::vector<std::uint32_t>& blocks() const { return blocks_; }
 
-  /// Makes the table reach `positions` positions. False if the pool has too few blocks (nothing is taken
-  /// then).
+  /// Makes the table reach `positions` positions and its part from `length()` on belong to this sequence
+  /// alone, ready to be written. False if the pool has too few blocks (nothing is taken then). Throws
+  /// UsageError if `positions` is more than max_context, and if a copy is needed (see below).
   bool extend(std::uint32_t positions);
-  /// Positions up to `length` are written now.
+  /// The same for sequences that were forked and then truncated: if the block that holds position `length()`
+  /// is shared, it is replaced by one of the sequence's own, and the copy that must be made before writing
+  /// is returned through `copy` (else nullopt).
+  bool extend(std::uint32_t positions, std::optional<BlockCopy>& copy);
+  /// Positions up to `length` are written now. Throws UsageError if that is less than before (see truncate)
+  /// or more than the table reaches.
   void advance(std::uint32_t length);
-  /// Forgets positions from `length` on; `paged` gives back the blocks that are no longer needed.
+  /// Forgets positions from `length` on; `paged` gives back the blocks that are no longer needed, those that
+  /// were taken ahead of writing among them. Throws UsageError if fewer positions are written.
   void truncate(std::uint32_t length);
   /// A second sequence with the same first `length()` positions, sharing full blocks. A partly filled last
-  /// block must not be shared: it gets a block of its own and the copy to make is returned through `copy`.
-  /// `paged` only.
+  /// block must not be shared: it gets a block of its own and the copy to make is returned through `copy`
+  /// (else nullopt). `paged` only (UsageError). Nullopt if the pool has no block for the copy; nothing is
+  /// taken then.
   std::optional<SequenceCache> fork(std::optional<BlockCopy>& copy);
 
  private:
-  SequenceCache(BlockPool& pool, std::uint32_t block_size, std::uint32_t max_context);
+  std::uint32_t blocks_for(std::uint32_t positions) const;
+  void release_from(std::size_t first) noexcept;
 
   BlockPool* pool_;
   KvKind kind_;
