@@ -40,7 +40,7 @@ ModelConfig tale() {
 // num_attention_heads, num_key_value_heads, head_dim, tie_word_embeddings.
 const std::array<Preset, 8>& table() {
   static const std::array<Preset, 8> presets = {{
-      {"tiny", "120K", with_vocabulary(shape(2, 64, 128, 4, 2, 32, true), 512)},
+      {"tiny", "132K", with_vocabulary(shape(2, 64, 128, 4, 2, 32, true), 512)},
       {"tale", "12M", tale()},
       {"0.6b", "0.6B", shape(28, 1024, 3072, 16, 8, 128, true)},
       {"1.7b", "1.7B", shape(28, 2048, 6144, 16, 8, 128, true)},

@@ -36,8 +36,9 @@ Vocabulary make_vocabulary(const std::filesystem::path& tokenizer_json) {
   if (tokenizer_json.empty()) return byte_vocabulary();
   const std::filesystem::path config = tokenizer_json.parent_path() / "tokenizer_config.json";
   const std::string config_text = std::filesystem::exists(config) ? read_text(config) : std::string();
+  const std::string text = read_text(tokenizer_json);
   try {
-    return vocabulary_from_json(read_text(tokenizer_json), config_text);
+    return vocabulary_from_json(text, config_text);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", tokenizer_json.string(), error.what()));
   }
