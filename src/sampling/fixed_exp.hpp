@@ -1,4 +1,5 @@
-#pragma once
+#ifndef INFERNO_SAMPLING_FIXED_EXP_HPP_  // GLSL knows no #pragma once
+#define INFERNO_SAMPLING_FIXED_EXP_HPP_
 
 #include "sampling/portable.hpp"
 
@@ -59,3 +60,5 @@ INFERNO_PORTABLE float value_of_key(uint key) {
 }
 
 INFERNO_PORTABLE_END
+
+#endif  // INFERNO_SAMPLING_FIXED_EXP_HPP_

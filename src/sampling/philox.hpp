@@ -1,4 +1,5 @@
-#pragma once
+#ifndef INFERNO_SAMPLING_PHILOX_HPP_  // GLSL knows no #pragma once
+#define INFERNO_SAMPLING_PHILOX_HPP_
 
 #include "sampling/portable.hpp"
 
@@ -35,3 +36,5 @@ INFERNO_PORTABLE Words4 philox(Words4 counter, uint key0, uint key1) {
 }
 
 INFERNO_PORTABLE_END
+
+#endif  // INFERNO_SAMPLING_PHILOX_HPP_

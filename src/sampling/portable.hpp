@@ -1,4 +1,5 @@
-#pragma once
+#ifndef INFERNO_SAMPLING_PORTABLE_HPP_  // GLSL knows no #pragma once
+#define INFERNO_SAMPLING_PORTABLE_HPP_
 
 // What the sampler's arithmetic needs so that one text compiles as C++, CUDA and GLSL: a function
 // qualifier, `uint`, the bits of a float, and the upper half of a 32 x 32 bit product. Files that include
@@ -64,3 +65,5 @@ uint multiply_high(uint a, uint b) {
 }
 
 #endif
+
+#endif  // INFERNO_SAMPLING_PORTABLE_HPP_
