@@ -6,6 +6,7 @@
 
 #include <inferno/error.hpp>
 
+#include "gguf/header.hpp"
 #include "gguf/reader.hpp"
 #include "gguf/refusal.hpp"
 #include "support/gguf_bytes.hpp"
@@ -222,29 +223,25 @@ TEST(TensorTable, EveryByteChanged) {
   bytes.tensor("blk.0.a", {32, 2}, kQ8, 0).tensor("blk.0.b", {3}, kF32, 96).pad();
   const std::size_t header_bytes = bytes.size();
   const std::string whole = bytes.zeros(128).get();
-  const TemporaryFolder folder;
   int refused = 0;
-  std::byte touched{0};
   for (std::size_t at = 0; at < header_bytes; ++at) {
     for (const int change : {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF}) {
       std::string changed = whole;
       changed[at] = static_cast<char>(changed[at] ^ change);
-      const auto path = folder.write("x.gguf", changed);
       try {
-        const auto file = gguf::File::open(path, {(at & 1U) != 0});
-        for (const auto& tensor : file.tensors()) {
-          const auto data = file.data(tensor);
-          ASSERT_LE(data.size(), whole.size());
-          if (!data.empty()) touched |= data.front() | data.back();
+        const auto header =
+            gguf::parse_header(gguf::MemorySource(std::as_bytes(std::span(changed))), "memory");
+        ASSERT_LE(header.data_end, whole.size());
+        for (const auto& tensor : header.tensors) {
+          ASSERT_LE(header.data_start + tensor.offset + tensor.bytes, header.data_end);
         }
       } catch (const Error& error) {
         ++refused;
-        ASSERT_THAT(error.what(), HasSubstr("x.gguf"));
+        ASSERT_THAT(error.what(), ::testing::StartsWith("memory: "));
       }
     }
   }
   EXPECT_GT(refused, 500);
-  static_cast<void>(touched);
 }
 
 }  // namespace
