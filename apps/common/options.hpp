@@ -1,0 +1,46 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <inferno/engine.hpp>
+#include <inferno/sampling.hpp>
+
+namespace inferno::cli {
+
+/// Which file: -m, else the model that ships with inferno.
+struct ModelOption {
+  std::string path;
+  bool no_mmap = false;
+
+  void add_to(CLI::App& command);
+  std::filesystem::path resolved() const;
+  Model load() const;
+};
+
+/// How to run it: --backend, --device, --threads, --kv, --ctx, --steps-per-submit.
+struct EngineOptionGroup {
+  EngineOptions options;
+
+  void add_to(CLI::App& command);
+};
+
+/// --seed, --temp, --top-k, --top-p, --min-p, penalties, --logit-bias.
+struct SamplingOptionGroup {
+  SamplingSettings settings;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> biases;  ///< "ID=VALUE"
+
+  void add_to(CLI::App& command);
+  /// The settings, with a seed drawn from the system if none was given and one is needed.
+  SamplingSettings resolved() const;
+};
+
+/// "1,2,3" as ids. Throws UsageError naming the part that is no id.
+std::vector<std::int32_t> parse_ids(const std::string& text);
+
+}  // namespace inferno::cli

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backend/registry.hpp"
+#include "command.hpp"
+#include "common/options.hpp"
+#include "engine/logits_hash.hpp"
+#include "engine/model_parts.hpp"
+#include "kv/sequence_cache.hpp"
+#include "npy.hpp"
+#include "platform/terminal.hpp"
+
+namespace inferno::cli {
+namespace {
+
+constexpr std::uint32_t kBlockSize = 256;
+
+struct LogitsOptions {
+  ModelOption model;
+  EngineOptions engine;
+  std::string ids;
+  std::string prompt;
+  std::string out;
+  std::uint32_t chunk = 512;
+  bool all = false;
+  bool json = false;
+};
+
+/// Writes each position's logits as they come.
+class RowWriter : public OutputSink {
+ public:
+  explicit RowWriter(NpyWriter& file) : file_(file) {}
+  void take(std::uint32_t /*output*/, std::uint32_t /*step*/, std::span<const float> values) override {
+    file_.append(values);
+    hash_.add(values);
+  }
+  std::string hash() const { return hash_.hex(); }
+
+ private:
+  NpyWriter& file_;
+  LogitsHash hash_;
+};
+
+std::vector<std::int32_t> prompt_ids(const LogitsOptions& options, const Model& model) {
+  auto ids = options.ids.empty() ? model.encode(options.prompt) : parse_ids(options.ids);
+  if (ids.empty()) throw UsageError("there is no token to compute logits for; give --ids 1,2,3 or -p TEXT");
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || static_cast<std::uint32_t>(ids[i]) >= model.vocab_size()) {
+      throw UsageError(fmt::format("id {} at place {} is outside the vocabulary of {}", ids[i], i + 1,
+                                   model.vocab_size()));
+    }
+  }
+  if (ids.size() > model.context_length()) {
+    throw UsageError(
+        fmt::format("{} tokens were given, the context holds {}", ids.size(), model.context_length()));
+  }
+  return ids;
+}
+
+/// Feeds the ids in chunks; `sink` takes the logits of the last position, or of all.
+void run(Executor& executor, const LogitsOptions& options, const std::vector<std::int32_t>& ids,
+         OutputSink& sink) {
+  const auto total = static_cast<std::uint32_t>(ids.size());
+  const auto chunk = std::min(options.chunk, total);
+  Limits limits;
+  limits.blocks = (total + kBlockSize - 1) / kBlockSize;
+  limits.block_size = kBlockSize;
+  limits.max_context = limits.blocks * kBlockSize;
+  limits.max_tokens = chunk;
+  limits.max_outputs = chunk;
+  executor.reserve(limits);
+  BlockPool pool(limits.blocks);
+  SequenceCache cache(pool, KvKind::basic, kBlockSize, limits.max_context);
+  cache.extend(total);
+  ProgressLine progress("computing logits");
+  for (std::uint32_t first = 0; first < total; first += chunk) {
+    const auto count = std::min(chunk, total - first);
+    std::vector<TokenInput> inputs(count);
+    for (std::uint32_t i = 0; i < count; ++i) inputs[i] = TokenInput::of(ids[first + i]);
+    StepBatch batch;
+    batch.add_row(inputs, first, cache.blocks());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (options.all || first + i + 1 == total) batch.add_output_at(i, OutputKind::logits);
+    }
+    SubmitOptions submit;
+    submit.sink = &sink;
+    const auto result = executor.wait(executor.submit(batch, submit));
+    if (result.status[0] == RowStatus::failed) {
+      throw Error(fmt::format("{} failed: {}", executor.capabilities().backend, result.errors[0]));
+    }
+    cache.advance(first + count);
+    progress.update(first + count, total);
+  }
+}
+
+int write_logits(const LogitsOptions& options) {
+  if (options.chunk == 0) throw UsageError("--chunk is 0; expected at least 1 token");
+  const auto model = options.model.load();
+  const auto ids = prompt_ids(options, model);
+  const auto executor = create_executor(options.engine.backend, model.parts().loaded,
+                                        {.device = options.engine.device, .threads = options.engine.threads});
+  std::vector<std::uint64_t> shape = {model.vocab_size()};
+  if (options.all) shape.insert(shape.begin(), ids.size());
+  NpyWriter file(options.out, shape);
+  RowWriter sink(file);
+  run(*executor, options, ids, sink);
+  file.commit();
+  if (options.json) {
+    const nlohmann::ordered_json report = {{"out", options.out},
+                                           {"shape", shape},
+                                           {"backend", executor->capabilities().backend},
+                                           {"ids", ids},
+                                           {"logits_hash", sink.hash()}};
+    fmt::print("{}\n", report.dump(2));
+  } else {
+    fmt::print(stderr, "{} position{} of {} logits written to {}, hash {}\n", options.all ? ids.size() : 1,
+               options.all && ids.size() != 1 ? "s" : "", model.vocab_size(), options.out, sink.hash());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_logits(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("logits", "write the logits of a prompt to a .npy file (float32)");
+  const auto options = std::make_shared<LogitsOptions>();
+  options->model.add_to(*command);
+  auto* ids = command->add_option("--ids", options->ids, "token ids, 1,2,3");
+  command->add_option("-p,--prompt", options->prompt, "text instead of ids")->excludes(ids);
+  command->add_option("--out", options->out, "file to write")->required();
+  command->add_flag("--all", options->all, "every position, [T, V], instead of the last, [V]");
+  command->add_option("--chunk", options->chunk, "prompt tokens fed at a time")->capture_default_str();
+  command->add_option("--backend", options->engine.backend, "see `inferno backends`")->capture_default_str();
+  command->add_option("--device", options->engine.device, "device number of the backend")
+      ->capture_default_str();
+  command->add_option("--threads", options->engine.threads, "CPU threads (0: what quota and affinity allow)")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "print what was written as JSON");
+  set_examples(*command,
+               "  inferno logits --ids 466,470,258,412 --out logits.npy\n"
+               "  inferno logits -p \"Once upon a time\" --all --chunk 16 --out logits.npy");
+  command->callback([&action, options] { action = [options] { return write_logits(*options); }; });
+}
+
+}  // namespace inferno::cli

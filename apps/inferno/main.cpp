@@ -1,0 +1,64 @@
+// The inferno command line: picks the subcommand, turns errors into one line and an exit code
+// (0 done, 1 the work failed, 2 bad usage). Results go to stdout, everything else to stderr.
+
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
+#include <new>
+
+#include <inferno/error.hpp>
+
+#include "command.hpp"
+#include "version.hpp"
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadUsage = 2;
+
+int run(int argc, char** argv) {
+  CLI::App app{"inferno: LLM inference for Qwen3 checkpoints in GGUF"};
+  app.set_version_flag("--version", "inferno " INFERNO_VERSION);
+  app.require_subcommand(1);
+  inferno::cli::Action action;
+  inferno::cli::add_generate(app, action);
+  inferno::cli::add_bench(app, action);
+  inferno::cli::add_verify(app, action);
+  inferno::cli::add_inspect(app, action);
+  inferno::cli::add_tokenize(app, action);
+  inferno::cli::add_logits(app, action);
+  inferno::cli::add_synth(app, action);
+  inferno::cli::add_backends(app, action);
+  inferno::cli::set_examples(app,
+                             "  inferno generate -p \"Once upon a time\" -n 200 --temp 0.8\n"
+                             "  inferno inspect -m model.gguf\n"
+                             "  inferno COMMAND --help");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  }
+  return action();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = run(argc, argv);
+    if (std::fflush(stdout) != 0) {
+      fmt::print(stderr, "error: cannot write to stdout\n");
+      return kFailed;
+    }
+    return code;
+  } catch (const inferno::UsageError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kBadUsage;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "error: out of memory; try a smaller --ctx or a smaller model\n");
+    return kFailed;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kFailed;
+  }
+}
