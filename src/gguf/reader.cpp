@@ -154,6 +154,10 @@ std::span<const TensorInfo> File::tensors() const {
   return state_->tensors;
 }
 
+void File::drop_pages(std::span<const std::byte> part) const {
+  for (const MappedFile& mapping : state_->mappings) mapping.drop_pages(part);
+}
+
 const TensorInfo* File::find_tensor(std::string_view name) const {
   const auto found = state_->by_name.find(name);
   return found == state_->by_name.end() ? nullptr : &state_->tensors[found->second];

@@ -8,10 +8,10 @@
 /// (debug and test builds) only: elsewhere `hit` is always false and costs nothing.
 namespace inferno::fault {
 
-inline constexpr std::string_view kAllocation = "alloc";     ///< an executor's reserve allocation
-inline constexpr std::string_view kSubmission = "submit";    ///< a submission is refused by the device
-inline constexpr std::string_view kDeviceLost = "lost";      ///< the device disappears in mid-work
-inline constexpr std::string_view kCapture = "capture";      ///< recording a command buffer or graph fails
+inline constexpr std::string_view kAllocation = "alloc";   ///< an executor's reserve allocation
+inline constexpr std::string_view kSubmission = "submit";  ///< a submission is refused by the device
+inline constexpr std::string_view kDeviceLost = "lost";    ///< the device disappears in mid-work
+inline constexpr std::string_view kCapture = "capture";    ///< recording a command buffer or graph fails
 
 #ifdef INFERNO_FAULTS
 inline constexpr bool kCompiledIn = true;
@@ -21,7 +21,9 @@ bool hit(std::string_view place);
 void arm(std::string_view specification);
 #else
 inline constexpr bool kCompiledIn = false;
-inline bool hit(std::string_view) { return false; }
+inline bool hit(std::string_view) {
+  return false;
+}
 inline void arm(std::string_view) {}
 #endif
 

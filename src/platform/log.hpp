@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-
 #include <spdlog/logger.h>
 
 namespace inferno {

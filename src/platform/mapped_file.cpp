@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <functional>
 #include <limits>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -92,6 +93,7 @@ MappedFile::MappedFile(const InputFile& file, bool map) {
     void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor_.get(), 0);
     if (mapped != MAP_FAILED) {
       address_ = static_cast<std::byte*>(mapped);
+      mapped_ = true;
       size_ = size;
       return;
     }
@@ -124,12 +126,25 @@ MappedFile MappedFile::open(const std::filesystem::path& path, bool map) {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : address_(std::exchange(other.address_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : address_(std::exchange(other.address_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      mapped_(other.mapped_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(address_, other.address_);
   std::swap(size_, other.size_);
+  std::swap(mapped_, other.mapped_);
   return *this;
+}
+
+void MappedFile::drop_pages(std::span<const std::byte> part) const {
+  if (!mapped_ || part.empty()) return;
+  const std::less<> before;  // pointers into other memory must compare, too
+  if (before(part.data(), address_) || before(address_ + size_, part.data() + part.size())) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (static_cast<std::size_t>(part.data() - address_) + page - 1) / page * page;
+  const auto end = (static_cast<std::size_t>(part.data() - address_) + part.size()) / page * page;
+  if (end > begin) ::madvise(address_ + begin, end - begin, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -7,12 +7,14 @@
 
 #include "backend/cpu/scalar/cache.hpp"
 #include "backend/cpu/scalar/scratch.hpp"
-#include "backend/cpu/scalar/stages.hpp"
+#include "backend/cpu/stages.hpp"
 #include "model/loaded_model.hpp"
 #include "model/rope.hpp"
 #include "step/deferred_executor.hpp"
 
 namespace inferno::scalar {
+
+using cpu::Stages;
 
 /// Qwen3 in plain float loops over dequantized weights with a float cache, on one thread: the readable
 /// oracle. It says what the model is, and how far the arithmetic of the other backends is from exact. This

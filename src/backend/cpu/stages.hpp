@@ -6,7 +6,7 @@
 
 #include "step/observer.hpp"
 
-namespace inferno::scalar {
+namespace inferno::cpu {
 
 /// Announces stages to a step's observer, if there is one.
 class Stages {
@@ -23,6 +23,10 @@ class Stages {
     values(event, result, width);
   }
 
+  /// Whether anybody watches, and whether they want to see results: what is fused must then come apart.
+  bool observed() const { return observer_ != nullptr; }
+  bool wants_values() const { return observer_ != nullptr && observer_->wants_values(); }
+
   void begin(const StageEvent& event) {
     if (observer_ != nullptr) observer_->begin(event);
   }
@@ -30,7 +34,7 @@ class Stages {
     if (observer_ != nullptr) observer_->end(event);
   }
   void values(const StageEvent& event, std::span<const float> result, std::size_t width) {
-    if (observer_ != nullptr && observer_->wants_values() && !result.empty()) {
+    if (wants_values() && !result.empty()) {
       observer_->values(event, result, width);
     }
   }
@@ -39,4 +43,4 @@ class Stages {
   StageObserver* observer_;
 };
 
-}  // namespace inferno::scalar
+}  // namespace inferno::cpu
