@@ -294,8 +294,8 @@ Result run(const LoadedModel& model, Executor& executor, const Workload& workloa
   result.cache_format = capabilities.cache_format;
   result.workload = workload;
   result.prefill_operations =
-      prefill_operations(model, capabilities.contract, workload.rows, workload.prompt);
-  result.weight_bytes_per_step = weight_bytes_per_step(model, workload.rows);
+      prefill_operations(model.weights, capabilities.contract, workload.rows, workload.prompt);
+  result.weight_bytes_per_step = weight_bytes_per_step(model.weights, model.config.tied_head, workload.rows);
   if (workload.kv != KvKind::none) {
     result.cache_bytes_per_step = cache_bytes_per_position(executor, limits) * workload.rows *
                                   positions_read_per_step(workload.depth_or_prompt(), workload.gen);

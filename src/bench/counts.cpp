@@ -25,10 +25,9 @@ bool is_float_format(const Matrix& matrix) {
 
 }  // namespace
 
-std::uint64_t weight_bytes_per_step(const LoadedModel& model, std::uint32_t rows) {
-  const auto& weights = model.weights;
+std::uint64_t weight_bytes_per_step(const ModelWeights& weights, bool tied_head, std::uint32_t rows) {
   std::uint64_t bytes = norm_bytes(weights.final_norm) + weights.lm_head.total_bytes();
-  if (!model.config.tied_head) bytes += weights.embedding.row_bytes() * rows;
+  if (!tied_head) bytes += weights.embedding.row_bytes() * rows;
   for (const auto& layer : weights.layers) {
     bytes += norm_bytes(layer.attention_norm) + norm_bytes(layer.query_norm) + norm_bytes(layer.key_norm) +
              norm_bytes(layer.ffn_norm);
@@ -46,7 +45,7 @@ double positions_read_per_step(std::uint32_t depth, std::uint32_t gen) {
   return gen == 0 ? 0.0 : depth + (gen + 1) / 2.0;
 }
 
-Operations prefill_operations(const LoadedModel& model, bool contract, std::uint32_t rows,
+Operations prefill_operations(const ModelWeights& weights, bool contract, std::uint32_t rows,
                               std::uint32_t prompt) {
   Operations operations;
   const auto add = [&](const Matrix& matrix, double vectors) {
@@ -54,10 +53,10 @@ Operations prefill_operations(const LoadedModel& model, bool contract, std::uint
     kind += 2.0 * elements(matrix) * vectors;
   };
   const double tokens = static_cast<double>(rows) * prompt;
-  for (const auto& layer : model.weights.layers) {
+  for (const auto& layer : weights.layers) {
     for (const auto* matrix : matrices(layer)) add(*matrix, tokens);
   }
-  add(model.weights.lm_head, rows);
+  add(weights.lm_head, rows);
   return operations;
 }
 

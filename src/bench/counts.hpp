@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "model/loaded_model.hpp"
+#include "model/weights.hpp"
 #include "step/executor.hpp"
 
 namespace inferno::bench {
@@ -11,7 +11,7 @@ namespace inferno::bench {
 /// layer, the final norm, the LM head, and for each row one row of the embedding; the whole embedding only
 /// where it is also the head (the rows are then part of it). Norms are counted as float32, which is how every
 /// backend holds them.
-std::uint64_t weight_bytes_per_step(const LoadedModel& model, std::uint32_t rows);
+std::uint64_t weight_bytes_per_step(const ModelWeights& weights, bool tied_head, std::uint32_t rows);
 
 /// Bytes that the executor's cache takes for one position: keys and values of all layers, scales included.
 double cache_bytes_per_position(const Executor& executor, const Limits& limits);
@@ -32,7 +32,7 @@ struct Operations {
 /// token, and for each weight of the head and row (only the last position needs logits). Attention, norms and
 /// the like are not counted: they are what keeps a backend from its peak. A contract backend multiplies block
 /// formats in int8 and float formats in float32; `scalar` everything in float32.
-Operations prefill_operations(const LoadedModel& model, bool contract, std::uint32_t rows,
+Operations prefill_operations(const ModelWeights& weights, bool contract, std::uint32_t rows,
                               std::uint32_t prompt);
 
 }  // namespace inferno::bench
