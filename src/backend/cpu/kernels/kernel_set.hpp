@@ -5,65 +5,61 @@
 #include <span>
 #include <string_view>
 
+#include "backend/cpu/kernels/cache_layout.hpp"
 #include "backend/cpu/kernels/packed_matrix.hpp"
 
 namespace inferno::cpu {
 
-/// Activations of several tokens, quantized in blocks of 32 (arith/quantize.hpp).
+/// Activations of several tokens, quantized in blocks of 32 (arith/quantize.hpp). How they are ordered is the
+/// kernel set's own business: the set that quantizes is the set that multiplies. Tokens stand in tiles that
+/// are allocated whole, so there is room for kSpareTokens more than are used:
+///   values [tokens + kSpareTokens][columns], scales and offsets [tokens + kSpareTokens][columns / 32].
 struct QuantizedBatch {
-  std::int8_t* values = nullptr;  ///< [tokens][columns]
-  float* scales = nullptr;        ///< [tokens][columns / 32]
-  std::int32_t* offsets =
-      nullptr;  ///< [tokens][columns / 32]: -128 * (sum of the block's values): weights are stored + 128
-  std::uint32_t columns = 0;  ///< a multiple of 32
+  static constexpr std::uint32_t kSpareTokens = 15;
 
-  std::uint32_t blocks() const { return columns / kBlockColumns; }
-};
-
-/// Keys of one KV head in one cache block, as kernels like them. P16 = positions rounded up to 16, B = E32 /
-/// 32 blocks.
-///   keys        [P16 / 16][E32 / 4][16 positions][4 dimensions]  uint8, the integer + 128
-///   key_scales  [P16 / 16][B][16 positions]
-///   values      [P16 / 4][E32][4 positions]                       int8
-///   value_scales [B][P16]
-/// Positions that were never written hold zeros.
-struct CacheView {
-  std::uint8_t* keys = nullptr;
-  float* key_scales = nullptr;
   std::int8_t* values = nullptr;
-  float* value_scales = nullptr;
-  std::uint32_t positions = 0;  ///< P16: stride of value_scales
+  float* scales = nullptr;
+  std::int32_t* offsets = nullptr;  ///< what the integer sum of a block starts from
+  std::uint32_t columns = 0;        ///< a multiple of 32
+
+  INFERNO_INLINE std::uint32_t blocks() const { return columns / kBlockColumns; }
 };
 
-/// Queries of the G heads that share a KV head, for one token.
+/// Queries that look at the same positions of one KV head: the G heads of one token, or those of several
+/// tokens one after the other. Written by KernelSet::quantize_query of the same set.
 struct QueryGroup {
-  const std::int8_t* values = nullptr;    ///< [G][E32]
-  const float* scales = nullptr;          ///< [G][B], times 1 / sqrt(E)
-  const std::int32_t* offsets = nullptr;  ///< [G][B]: -128 * (sum of the block's values)
-  std::uint32_t heads = 0;                ///< G
+  const std::int8_t* values = nullptr;    ///< [heads][E32]
+  const float* scales = nullptr;          ///< [heads][B], times 1 / sqrt(E)
+  const std::int32_t* offsets = nullptr;  ///< [heads][B]: what the integer sum of a block starts from
+  std::uint32_t heads = 0;                ///< G, or tokens * G
   std::uint32_t blocks = 0;               ///< B
 };
 
-/// Attention weights of one split as integers of 15 bits, apart as q = high * 128 + low, for G heads.
+/// Attention weights of one split as integers of 15 bits, two bytes each; their order is the set's own.
 struct SplitWeights {
-  std::uint8_t* high = nullptr;  ///< [G][B][256]
-  std::uint8_t* low = nullptr;   ///< [G][B][256]
-  float* scales = nullptr;       ///< [G][B]: what a sum of products is worth
+  /// Bytes for the 256 positions of one head and block of 32 dimensions.
+  static constexpr std::size_t kBytes = 512;
+
+  std::byte* integers = nullptr;  ///< [heads][B][kBytes]
+  float* scales = nullptr;        ///< [heads][B]: what a sum of products is worth
 };
 
 /// The kernels of one instruction set. Each equals the contract (src/arith) bit for bit; none allocates, none
-/// starts threads. T: tokens, D: width, E: head size, E32: rounded up to 32.
+/// starts threads, none throws. T: tokens, D: width, E: head size, E32: rounded up to 32, B: E32 / 32. No
+/// pointer needs any alignment but its type's; matrices and caches are fastest at 64 bytes.
 struct KernelSet {
   std::string_view name;   ///< "avx512-vnni", "avx2", "neon-dot", "neon", "plain"
   std::string_view needs;  ///< what the processor must have, for messages
   bool (*supported)();
 
   /// xw = x * weight (element by element), quantized to token `token` of `target`; returns inverse_rms(x).
+  /// Columns of the target from `width` on are zero.
   float (*norm_quantize)(const float* x, const float* weight, std::uint32_t width, float inverse_length,
                          float epsilon, const QuantizedBatch& target, std::uint32_t token);
   /// The same with xw left as floats, for float weights and for outputs of hidden states.
   float (*norm_float)(const float* x, const float* weight, std::uint32_t width, float inverse_length,
                       float epsilon, float* xw);
+  /// x [columns] to token `token` of `target`.
   void (*quantize)(const float* x, const QuantizedBatch& target, std::uint32_t token);
   /// gate[i] = swiglu(gate[i], up[i]).
   void (*swiglu)(float* gate, const float* up, std::size_t count);
@@ -79,7 +75,7 @@ struct KernelSet {
   void (*matmul_float)(const Matrix& matrix, std::uint32_t first, std::uint32_t end, const float* x,
                        std::uint32_t tokens, const float* factors, float* y, std::size_t y_stride);
 
-  /// In place: head = rotate(head * inverse_rms(head) * weight), E floats; sine and cosine [E / 2].
+  /// In place: head = rotate((head * inverse_rms(head)) * weight), E floats; sine and cosine [E / 2].
   void (*norm_rotate)(float* head, const float* weight, std::uint32_t head_dim, float inverse_length,
                       float epsilon, const float* sine, const float* cosine);
   /// Quantizes one head's query to values [E32], scales [B] (times `softmax_scale`), offsets [B].
@@ -89,23 +85,28 @@ struct KernelSet {
   void (*append_kv)(const float* key, const float* value, std::uint32_t head_dim, const CacheView& cache,
                     std::uint32_t offset);
 
-  /// scores[g][i] of positions [0, count) of one cache block; `stride` floats from head to head. May write up
-  /// to the next multiple of 16 positions.
+  /// scores[head][i] of positions [0, count) of one cache block; `stride` floats from head to head. May write
+  /// up to the next multiple of 16 positions.
   void (*scores)(const QueryGroup& query, const CacheView& cache, std::uint32_t count, float* scores,
                  std::size_t stride);
-  /// The scores of one split and head, [count] (room for 256), become weights: returns the maximum through
-  /// `maximum` and the strided sum of exp(score - maximum) through `denominator`; scores[i] becomes exp(score
-  /// - maximum).
+  /// The scores of one split and head, [count] with room up to the next multiple of 16, become weights:
+  /// scores[i] = exp(score - maximum), zero behind the last. `denominator`: their strided sum. count >= 1.
   void (*softmax)(float* scores, std::uint32_t count, float* maximum, float* denominator);
-  /// weights[b][i] for one head: p[i] * value_scale[b][i], rounded to 15 bits; `value_scales` [B][256] of the
-  /// split's positions. high and low [B][256] are zero from `count` on to the next multiple of 16.
+  /// Weights of one head: p[i] * value_scale[b][i] rounded to 15 bits, to integers [B][kBytes] and scales
+  /// [B]; positions from `count` on weigh zero. `value_scales` [B][256] of the split's positions.
   void (*quantize_weights)(const float* p, const float* value_scales, std::uint32_t count,
-                           std::uint32_t blocks, std::uint8_t* high, std::uint8_t* low, float* scales);
-  /// sums[g][d] += weight * value over positions [0, count) of one cache block, whose first position is
-  /// number `first` of its split; int32 [G][E32]. Positions from `count` on are read up to a multiple of 4:
-  /// their weights are zero, or (in blocks of fewer than 4 positions) their values are.
+                           std::uint32_t blocks, std::byte* integers, float* scales);
+  /// sums[head][d] += weight * value over positions [0, count) of one cache block, whose first position is
+  /// number `first` of its split; int32 [heads][E32]. Positions from `count` on are read up to a multiple of
+  /// 4: their weights are zero, or (in blocks of fewer than 4 positions) their values are.
   void (*weigh_values)(const SplitWeights& weights, std::uint32_t heads, std::uint32_t blocks,
                        const CacheView& cache, std::uint32_t first, std::uint32_t count, std::int32_t* sums);
+  /// output[d] = float(sums[d]) * scales[d / 32], [E32]: what one head has of one split.
+  void (*scale_sums)(const std::int32_t* sums, const float* scales, std::uint32_t blocks, float* output);
+  /// merge_splits for one head: split s has left {maximum, denominator, output [head_dim]} at partials + s *
+  /// `stride`; `output` [head_dim] is written.
+  void (*merge_splits)(const float* partials, std::size_t stride, std::uint32_t splits,
+                       std::uint32_t head_dim, float* output);
 };
 
 /// Every kernel set that this build has, best first; `plain` is the last and works everywhere.

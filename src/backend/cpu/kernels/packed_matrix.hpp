@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "model/weights.hpp"
+#include "backend/cpu/kernels/inline.hpp"
+#include "model/matrix.hpp"
 
 namespace inferno::cpu {
 
@@ -30,27 +31,33 @@ struct PackedMatrix {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;  ///< a multiple of 32
 
-  std::uint32_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
-  std::uint32_t blocks() const { return columns / kBlockColumns; }
+  INFERNO_INLINE std::uint32_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
+  INFERNO_INLINE std::uint32_t blocks() const { return columns / kBlockColumns; }
   /// Bytes of one segment of `count` blocks.
-  static constexpr std::size_t segment_bytes(std::uint32_t count) {
+  INFERNO_INLINE static constexpr std::size_t segment_bytes(std::uint32_t count) {
     const std::size_t packed = std::size_t{count} * kPanelRows * (kBlockColumns + 2);
     return (packed + 63) / 64 * 64;
   }
-  static constexpr std::size_t panel_bytes(std::uint32_t block_count) {
+  INFERNO_INLINE static constexpr std::size_t panel_bytes(std::uint32_t block_count) {
     const auto full = block_count / kSegmentBlocks;
     const auto rest = block_count % kSegmentBlocks;
     return full * segment_bytes(kSegmentBlocks) + (rest == 0 ? 0 : segment_bytes(rest));
   }
-  const std::byte* panel(std::uint32_t index) const { return bytes + index * panel_bytes(blocks()); }
+  INFERNO_INLINE const std::byte* panel(std::uint32_t index) const {
+    return bytes + index * panel_bytes(blocks());
+  }
   std::size_t total_bytes() const { return panels() * panel_bytes(blocks()); }
 };
 
 /// Whether the format's blocks are 32 integers with one float16 scale.
 bool is_packable(const quant::Format& format);
 
+/// What pack_panels returns if there is nothing wrong.
+inline constexpr std::uint32_t kAllFinite = 0xFFFFFFFF;
+
 /// Repacks panels [first, end) of `matrix`; `target` is where panel `first` goes. Plain C++, the same for all
-/// kernels.
-void pack_panels(const Matrix& matrix, std::uint32_t first, std::uint32_t end, std::byte* target);
+/// kernels. Returns the first of these rows that has a scale which is infinite or NaN, or kAllFinite: such a
+/// matrix must not be used, because kernels compute with scales in ways that only finite ones allow.
+std::uint32_t pack_panels(const Matrix& matrix, std::uint32_t first, std::uint32_t end, std::byte* target);
 
 }  // namespace inferno::cpu

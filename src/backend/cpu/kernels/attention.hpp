@@ -1,0 +1,243 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "arith/constants.hpp"
+#include "backend/cpu/kernels/kernel_set.hpp"
+#include "backend/cpu/kernels/vectors.hpp"
+
+namespace inferno::cpu {
+
+/// Attention over int8 keys and values.
+template <class Isa>
+struct Attention {
+  using Floats = typename Isa::Floats;
+  using Ints = typename Isa::Ints;
+  using Math = Elementary<Isa>;
+
+  static constexpr std::size_t kLanes = kKeyLanes;
+  static constexpr std::size_t kDims = kScaleDims;
+  static constexpr std::size_t kQuads = kDims / kQuad;
+  static constexpr std::size_t kSplitPositions = arith::kSplit;
+
+  /// float(dot) of a block of a key and a query.
+  INFERNO_INLINE static Floats dot_of(typename Isa::Dots dots) {
+    if constexpr (Isa::kFusedScale) {
+      return Isa::subtract(Isa::from_bits(Isa::finish(dots)), Isa::broadcast(Math::kRounder));
+    } else {
+      return Isa::to_float(Isa::finish(dots));
+    }
+  }
+
+  /// Scores of kH heads for kP groups of 16 positions.
+  template <int kP, int kH>
+  INFERNO_INLINE static void scores_tile(const QueryGroup& query, std::size_t head, const std::uint8_t* keys,
+                                         const float* key_scales, float* scores, std::size_t stride) {
+    const std::size_t blocks = query.blocks;
+    const std::size_t dims = blocks * kDims;
+    const std::int8_t* values = query.values + head * dims;
+    const float* scales = query.scales + head * blocks;
+    const std::int32_t* offsets = query.offsets + head * blocks;
+    Floats sums[kP][kH];
+    unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
+      unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA { sums[p.value][h.value] = Isa::zero(); });
+    });
+    for (std::size_t b = 0; b < blocks; ++b) {
+      typename Isa::Dots dots[kP][kH];
+      unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
+        const auto start = Isa::start(offsets + h.value * blocks + b);
+        unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA { dots[p.value][h.value] = start; });
+      });
+      unroll<int{kQuads} / Isa::kGroups>([&](auto g) INFERNO_INLINE_LAMBDA {
+        constexpr std::size_t kQuad0 = g.value * Isa::kGroups;
+        typename Isa::Weights w[kP];
+        unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
+          w[p.value] =
+              Isa::load_weights(keys + p.value * kLanes * dims + (b * kQuads + kQuad0) * kLanes * kQuad);
+        });
+        unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
+          const auto x = Isa::load_activations(values + h.value * dims + b * kDims + kQuad0 * kQuad);
+          unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
+            dots[p.value][h.value] = Isa::accumulate(dots[p.value][h.value], w[p.value], x);
+          });
+        });
+      });
+      unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
+        const Floats key_scale = Isa::load(key_scales + (p.value * blocks + b) * kLanes);
+        unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
+          const Floats product = Isa::multiply(dot_of(dots[p.value][h.value]), key_scale);
+          const Floats scale = Isa::broadcast(scales[h.value * blocks + b]);
+          sums[p.value][h.value] = Isa::add(sums[p.value][h.value], Isa::multiply(product, scale));
+        });
+      });
+    }
+    unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
+      unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
+        Isa::store(scores + (head + h.value) * stride + p.value * kLanes, sums[p.value][h.value]);
+      });
+    });
+  }
+
+  /// All heads from `head` on, kH at a time, for kP groups of positions.
+  template <int kP, int kH = Isa::kScoreHeads>
+  INFERNO_INLINE static void scores_heads(const QueryGroup& query, std::size_t head, const std::uint8_t* keys,
+                                          const float* key_scales, float* scores, std::size_t stride) {
+    for (; head + kH <= query.heads; head += kH) {
+      scores_tile<kP, kH>(query, head, keys, key_scales, scores, stride);
+    }
+    if constexpr (kH > 1) scores_heads<kP, kH - 1>(query, head, keys, key_scales, scores, stride);
+  }
+
+  static void scores(const QueryGroup& query, const CacheView& cache, std::uint32_t count, float* scores,
+                     std::size_t stride) {
+    constexpr std::size_t kP = Isa::kScoreGroups;
+    const std::size_t group_bytes = kLanes * query.blocks * kDims;
+    const std::size_t groups = (count + kLanes - 1) / kLanes;
+    std::size_t group = 0;
+    const auto step = [&](auto p) INFERNO_INLINE_LAMBDA {
+      scores_heads<decltype(p)::value>(query, 0, cache.keys + group * group_bytes,
+                                       cache.key_scales + group * query.blocks * kLanes,
+                                       scores + group * kLanes, stride);
+      group += p.value;
+    };
+    while (group + kP <= groups) step(Index<int{kP}>{});
+    if constexpr (kP > 1) {
+      while (group < groups) step(Index<1>{});
+    }
+  }
+
+  static void softmax(float* scores, std::uint32_t count, float* maximum, float* denominator) {
+    // Behind the last score stands the first: it changes no maximum. All lanes start from it because a
+    // comparison passes a NaN over, unless it was there first.
+    for (std::size_t i = count; i % kLanes != 0; ++i) scores[i] = scores[0];
+    Floats largest = Isa::broadcast(scores[0]);
+    for (std::size_t i = 0; i < count; i += kLanes) largest = Isa::larger(largest, Isa::load(scores + i));
+    *maximum = Isa::largest_lane(largest);
+    const Floats shift = Isa::broadcast(*maximum);
+    for (std::size_t i = 0; i < count; i += kLanes) {
+      Isa::store(scores + i, Math::exponential(Isa::subtract(Isa::load(scores + i), shift)));
+    }
+    for (std::size_t i = count; i % kLanes != 0; ++i) scores[i] = 0.0F;
+    *denominator = Vectors<Isa>::strided_sum(
+        count, [=](std::size_t i) INFERNO_INLINE_LAMBDA { return Isa::load(scores + i); });
+  }
+
+  static void quantize_weights(const float* p, const float* value_scales, std::uint32_t count,
+                               std::uint32_t blocks, std::byte* integers, float* scales) {
+    for (std::size_t b = 0; b < blocks;
+         ++b, value_scales += kSplitPositions, integers += SplitWeights::kBytes) {
+      // Scales from `count` on are left over from other sequences; nothing may be made of them.
+      const auto product = [=](std::size_t i) INFERNO_INLINE_LAMBDA {
+        return Isa::multiply(Vectors<Isa>::load_some(p + i, count - i),
+                             Vectors<Isa>::load_some(value_scales + i, count - i));
+      };
+      Ints largest = Isa::broadcast_int(0);
+      for (std::size_t i = 0; i < count; i += kLanes) {
+        largest = Isa::larger(largest, Math::magnitude_bits(product(i)));
+      }
+      largest = Isa::broadcast_int(Isa::largest_lane(largest));
+      scales[b] = Isa::first(Math::block_scale(largest, arith::kWeightStep));
+      const Floats inverse = Math::block_inverse(largest, arith::kWeightLevels);
+      for (std::size_t i = 0; i < kSplitPositions; i += kLanes) {
+        Isa::store_weights(integers, i,
+                           i < count ? Math::quantize(product(i), inverse) : Isa::broadcast_int(0));
+      }
+    }
+  }
+
+  /// kH heads, one block of 32 dimensions: `integers` of the first head, whose blocks take `head_bytes` a
+  /// head; `sums` [heads][head_dims].
+  template <int kH>
+  INFERNO_INLINE static void weigh_tile(const std::byte* integers, std::size_t head_bytes,
+                                        const std::int8_t* values, std::size_t first, std::size_t count,
+                                        std::int32_t* sums, std::size_t head_dims) {
+    constexpr int kV = Isa::kValueVectors;
+    for (std::size_t d = 0; d < kDims; d += kV * kLanes) {
+      typename Isa::ValueSums parts[kH][kV];
+      unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
+        unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA { parts[h.value][v.value] = Isa::no_values(); });
+      });
+      for (std::size_t i = 0; i < count; i += kQuad) {
+        decltype(Isa::load_values(values)) vectors[kV];
+        unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA {
+          vectors[v.value] = Isa::load_values(values + i * kDims + (d + v.value * kLanes) * kQuad);
+        });
+        unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
+          const auto weights = Isa::load_value_weights(integers + h.value * head_bytes, first + i);
+          unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA {
+            parts[h.value][v.value] = Isa::weigh(parts[h.value][v.value], weights, vectors[v.value]);
+          });
+        });
+      }
+      unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
+        unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA {
+          std::int32_t* sum = sums + h.value * head_dims + d + v.value * kLanes;
+          Isa::store_ints(sum, Isa::add(Isa::load_ints(sum), Isa::finish(parts[h.value][v.value])));
+        });
+      });
+    }
+  }
+
+  template <int kH = Isa::kValueHeads>
+  INFERNO_INLINE static void weigh_heads(const std::byte* integers, std::size_t head, std::size_t heads,
+                                         std::size_t blocks, const std::int8_t* values, std::size_t first,
+                                         std::size_t count, std::int32_t* sums) {
+    const std::size_t head_bytes = blocks * SplitWeights::kBytes;
+    for (; head + kH <= heads; head += kH) {
+      weigh_tile<kH>(integers + head * head_bytes, head_bytes, values, first, count,
+                     sums + head * blocks * kDims, blocks * kDims);
+    }
+    if constexpr (kH > 1) {
+      weigh_heads<kH - 1>(integers, head, heads, blocks, values, first, count, sums);
+    }
+  }
+
+  static void weigh_values(const SplitWeights& weights, std::uint32_t heads, std::uint32_t blocks,
+                           const CacheView& cache, std::uint32_t first, std::uint32_t count,
+                           std::int32_t* sums) {
+    for (std::size_t b = 0; b < blocks; ++b) {
+      weigh_heads(weights.integers + b * SplitWeights::kBytes, 0, heads, blocks,
+                  cache.values + b * cache.positions * kDims, first, count, sums + b * kDims);
+    }
+  }
+
+  static void scale_sums(const std::int32_t* sums, const float* scales, std::uint32_t blocks, float* output) {
+    for (std::size_t d = 0; d < blocks * kDims; d += kLanes) {
+      Isa::store(output + d,
+                 Isa::multiply(Isa::to_float(Isa::load_ints(sums + d)), Isa::broadcast(scales[d / kDims])));
+    }
+  }
+
+  static void merge_splits(const float* partials, std::size_t stride, std::uint32_t splits,
+                           std::uint32_t head_dim, float* output) {
+    float maximum = partials[0];
+    for (std::size_t s = 0; s < splits; ++s) {
+      maximum = partials[s * stride] > maximum ? partials[s * stride] : maximum;
+    }
+    Floats denominator = Isa::zero();
+    for (std::size_t i = 0; i < head_dim; i += kLanes) {
+      Vectors<Isa>::store_some(output + i, head_dim - i, Isa::zero());
+    }
+    for (std::size_t s = 0; s < splits; ++s) {
+      const float* partial = partials + s * stride;
+      const Floats factor =
+          Math::exponential(Isa::subtract(Isa::broadcast(partial[0]), Isa::broadcast(maximum)));
+      denominator = Isa::add(denominator, Isa::multiply(factor, Isa::broadcast(partial[1])));
+      for (std::size_t i = 0; i < head_dim; i += kLanes) {
+        const std::size_t count = head_dim - i;
+        const Floats product = Isa::multiply(factor, Vectors<Isa>::load_some(partial + 2 + i, count));
+        Vectors<Isa>::store_some(output + i, count,
+                                 Isa::add(Vectors<Isa>::load_some(output + i, count), product));
+      }
+    }
+    const Floats inverse = Math::reciprocal(denominator);
+    for (std::size_t i = 0; i < head_dim; i += kLanes) {
+      const std::size_t count = head_dim - i;
+      Vectors<Isa>::store_some(output + i, count,
+                               Isa::multiply(Vectors<Isa>::load_some(output + i, count), inverse));
+    }
+  }
+};
+
+}  // namespace inferno::cpu

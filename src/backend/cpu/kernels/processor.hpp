@@ -1,0 +1,11 @@
+#pragma once
+
+/// What this processor, and the operating system on it, can run. Compiled for the oldest processor.
+namespace inferno::cpu {
+
+#if defined(__x86_64__)
+bool has_avx512_vnni();
+#endif
+bool has_everything_plain_needs();
+
+}  // namespace inferno::cpu
