@@ -27,6 +27,9 @@
 #endif
 
 namespace inferno::test {
+
+const bool kMemoryIsLimited = INFERNO_SANITIZED == 0;
+
 namespace {
 
 /// What the child sends through its pipe before the message.
@@ -53,7 +56,7 @@ double seconds(const timeval& time) {
   ::alarm(20);
   std::ofstream("/proc/self/clear_refs") << "5";  // starts the peak resident size anew
   const std::size_t before = status_bytes("VmRSS:");
-  if (INFERNO_SANITIZED == 0) {
+  if (kMemoryIsLimited) {
     const rlimit limit{status_bytes("VmSize:") + memory, RLIM_INFINITY};
     if (::setrlimit(RLIMIT_AS, &limit) != 0) std::abort();
   }
