@@ -9,12 +9,12 @@ function(inferno_module name)
   set_property(GLOBAL APPEND PROPERTY INFERNO_MODULES inferno_${name})
 endfunction()
 
-# inferno_test(NAME SOURCES a.cpp ... [DEPENDS lib ...])
+# inferno_test(NAME [THREADS] SOURCES a.cpp ... [DEPENDS lib ...])
 #   a GoogleTest program; its cases are registered one by one as NAME.Suite.Case with the label NAME. A program
-#   that starts threads has the label NAME+threads instead and belongs to the target `threaded_tests`: what
-#   ThreadSanitizer has something to say about.
+#   that starts threads (its sources say so, or THREADS if a library does it) has the label NAME+threads instead
+#   and belongs to the target `threaded_tests`: what ThreadSanitizer has something to say about.
 function(inferno_test name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "THREADS" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_DEPENDS} inferno_flags GTest::gmock GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
@@ -22,6 +22,9 @@ function(inferno_test name)
     INFERNO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
     INFERNO_MODELS="${PROJECT_SOURCE_DIR}/models")
   set(label "${name}")
+  if(arg_THREADS)
+    set(label "${name}+threads")
+  endif()
   foreach(source IN LISTS arg_SOURCES)
     file(STRINGS "${source}" threads REGEX "#include <(thread|future|pthread\\.h)>" LIMIT_COUNT 1)
     if(threads)
