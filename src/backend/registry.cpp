@@ -7,6 +7,8 @@
 
 #include <inferno/error.hpp>
 
+#include "backend/cpu/cpu_backends.hpp"
+#include "backend/cpu/reference/executor.hpp"
 #include "backend/cpu/scalar/executor.hpp"
 #include "platform/log.hpp"
 #include "platform/quote.hpp"
@@ -39,6 +41,31 @@ Offer create_scalar(const LoadedModel& model, const BackendOptions& options) {
   return {std::make_unique<scalar::ScalarExecutor>(model), {}};
 }
 
+BackendStatus probe_reference(std::string_view name) {
+  return {std::string(name), true, std::string(reference::ReferenceExecutor::kDevice), {}};
+}
+
+Offer create_reference(const LoadedModel& model, const BackendOptions& /*options*/) {
+  return {std::make_unique<reference::ReferenceExecutor>(model), {}};
+}
+
+template <cpu::Threading kThreading>
+BackendStatus probe_cpu(std::string_view name) {
+  return cpu::probe(name, kThreading);
+}
+
+Offer create_simd(const LoadedModel& model, const BackendOptions& options) {
+  return cpu::create("simd", cpu::Threading::serial, model, options);
+}
+
+Offer create_parallel(const LoadedModel& model, const BackendOptions& options) {
+  return cpu::create("parallel", cpu::Threading::spawning, model, options);
+}
+
+Offer create_pool(const LoadedModel& model, const BackendOptions& options) {
+  return cpu::create("pool", cpu::Threading::pool, model, options);
+}
+
 BackendStatus probe_not_built(std::string_view name) {
   return {std::string(name), false, {}, std::string(kNotBuilt)};
 }
@@ -47,11 +74,12 @@ Offer create_not_built(const LoadedModel& /*model*/, const BackendOptions& /*opt
   return {nullptr, std::string(kNotBuilt)};
 }
 
-constexpr std::array<Backend, 8> kBackends = {{
+constexpr std::array<Backend, 9> kBackends = {{
     {"scalar", probe_scalar, create_scalar},
-    {"simd", probe_not_built, create_not_built},
-    {"parallel", probe_not_built, create_not_built},
-    {"pool", probe_not_built, create_not_built},
+    {"reference", probe_reference, create_reference},
+    {"simd", probe_cpu<cpu::Threading::serial>, create_simd},
+    {"parallel", probe_cpu<cpu::Threading::spawning>, create_parallel},
+    {"pool", probe_cpu<cpu::Threading::pool>, create_pool},
     {"hybrid", probe_not_built, create_not_built},
     {"metal", probe_not_built, create_not_built},  // another name for hybrid
     {"vulkan", probe_not_built, create_not_built},

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <limits>
 #include <utility>
 
-#include "backend/cpu/available_memory.hpp"
+#include "backend/cpu/memory_check.hpp"
 #include "backend/cpu/scalar/attention.hpp"
 #include "backend/cpu/scalar/elementwise.hpp"
 #include "backend/cpu/scalar/matmul.hpp"
@@ -58,18 +57,7 @@ MemoryNeed ScalarExecutor::memory_need(const Limits& limits) const {
 void ScalarExecutor::allocate(const Limits& limits) {
   cache_ = Cache();
   scratch_ = Scratch();
-  const MemoryNeed need = memory_need(limits);
-  const auto available = available_memory();
-  const bool fits =
-      !available || (need.cache_bytes <= *available && need.scratch_bytes <= *available - need.cache_bytes);
-  if (!fits) {
-    throw Error(
-        fmt::format("the scalar backend needs {} bytes for the cache ({} blocks of {} positions) and "
-                    "{} bytes for a step of {} tokens, but {} bytes are available; ask for a shorter "
-                    "context, fewer sequences or smaller steps",
-                    need.cache_bytes, limits.blocks, limits.block_size, need.scratch_bytes, limits.max_tokens,
-                    *available));
-  }
+  check_memory("scalar", memory_need(limits), limits);
   Scratch scratch(config_, limits);
   cache_ = Cache(config_, limits.block_size, limits.blocks);
   scratch_ = std::move(scratch);
@@ -170,7 +158,7 @@ void ScalarExecutor::run_ffn(const StepWork& work, int layer, Stages& stages) {
   add_residual({layer, Stage::ffn_residual}, projected, stages);
 }
 
-/// Logits of the tokens that something is asked of, in pieces of kHeadPiece.
+/// The final norm of the tokens that something is asked of, and their logits where those are wanted.
 void ScalarExecutor::run_head(const StepWork& work, HeadConsumer& head, Stages& stages) {
   const auto& head_tokens = work.plan.head_tokens;
   const auto rows = static_cast<std::uint32_t>(head_tokens.size());
@@ -178,23 +166,29 @@ void ScalarExecutor::run_head(const StepWork& work, HeadConsumer& head, Stages& 
   const std::size_t hidden_size = config_.hidden_size;
   const auto final = scratch_.final.first(rows * hidden_size);  // [N, D]
   for (std::uint32_t row = 0; row < rows; ++row) {
-    const auto state = scratch_.hidden.span().subspan(head_tokens[row] * hidden_size, hidden_size);
-    std::copy(state.begin(), state.end(), final.begin() + static_cast<std::ptrdiff_t>(row * hidden_size));
+    std::copy_n(scratch_.hidden.data() + head_tokens[row] * hidden_size, hidden_size,
+                scratch_.final.data() + row * hidden_size);
   }
   norm({-1, Stage::final_norm}, final, weights_.final_norm, final, hidden_size, stages);
-  const auto final_row = [&](std::uint32_t row) { return final.subspan(row * hidden_size, hidden_size); };
-  if (!work.plan.needs_lm_head) {
-    for (std::uint32_t row = 0; row < rows; ++row) head.take_hidden(row, final_row(row));
-    return;
+  if (work.plan.needs_lm_head) {
+    run_lm_head(rows, head, stages);
+  } else {
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      head.take_hidden(row, final.subspan(row * hidden_size, hidden_size));
+    }
   }
+}
 
+/// logits [V] = LM head . final, for the rows that want them, in pieces of kHeadPiece rows.
+void ScalarExecutor::run_lm_head(std::uint32_t rows, HeadConsumer& head, Stages& stages) {
+  const std::size_t hidden_size = config_.hidden_size;
   const std::size_t vocab_size = config_.vocab_size;
   const Matrix& weight = weights_.lm_head;
   StageEvent event{-1, Stage::lm_head};
+  event.bytes = (rows + kHeadPiece - 1) / kHeadPiece * weight.total_bytes();
   for (std::uint32_t row = 0; row < rows; ++row) {
     if (head.wants_logits(row)) event.operations += std::uint64_t{2} * weight.rows * weight.columns;
   }
-  event.bytes = (rows + kHeadPiece - 1) / kHeadPiece * weight.total_bytes();
   stages.begin(event);
   for (std::uint32_t first = 0; first < rows; first += kHeadPiece) {
     const std::uint32_t end = std::min(first + kHeadPiece, rows);
@@ -203,18 +197,18 @@ void ScalarExecutor::run_head(const StepWork& work, HeadConsumer& head, Stages& 
     for (std::uint32_t row = first; row < end; ++row) {
       wanted[row - first] = head.wants_logits(row);
       if (!wanted[row - first]) continue;
-      const auto state = final_row(row);
-      std::copy(state.begin(), state.end(),
-                scratch_.head_input.span().begin() + static_cast<std::ptrdiff_t>(count * hidden_size));
+      std::copy_n(scratch_.final.data() + row * hidden_size, hidden_size,
+                  scratch_.head_input.data() + count * hidden_size);
       ++count;
     }
     const auto logits = scratch_.logits.first(count * vocab_size);  // [count, V]
     matmul(weight, scratch_.head_input.span(), count, logits, scratch_.weight_row.span());
-    if (end == rows) stages.end(event);
+    if (end == rows) stages.end(event);  // choosing, which comes now, is not the head's
     stages.values(event, logits, vocab_size);
+
     std::size_t next = 0;
     for (std::uint32_t row = first; row < end; ++row) {
-      head.take_hidden(row, final_row(row));
+      head.take_hidden(row, scratch_.final.span().subspan(row * hidden_size, hidden_size));
       if (wanted[row - first]) head.take_logits(row, logits.subspan(next++ * vocab_size, vocab_size));
     }
   }

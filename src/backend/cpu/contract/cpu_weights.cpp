@@ -1,0 +1,58 @@
+#include "backend/cpu/contract/cpu_weights.hpp"
+
+#include <fmt/format.h>
+
+#include "platform/terminal.hpp"
+
+namespace inferno::cpu {
+
+CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy) {
+  const auto& weights = model.weights;
+  std::vector<CpuMatrix*> matrices;
+  const auto adopt = [&matrices](CpuMatrix& matrix, const Matrix& source) {
+    matrix.source = source;
+    matrices.push_back(&matrix);
+  };
+  layers_.resize(weights.layers.size());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    auto& layer = layers_[i];
+    const auto& source = weights.layers[i];
+    layer.norms = &source;
+    adopt(layer.query, source.query);
+    adopt(layer.key, source.key);
+    adopt(layer.value, source.value);
+    adopt(layer.attention_output, source.attention_output);
+    adopt(layer.gate, source.gate);
+    adopt(layer.up, source.up);
+    adopt(layer.down, source.down);
+  }
+  adopt(lm_head_, weights.lm_head);
+
+  std::uint64_t total = 0;
+  for (auto* matrix : matrices) {
+    if (!is_packable(*matrix->source.format)) continue;
+    matrix->packed.rows = matrix->source.rows;
+    matrix->packed.columns = matrix->source.columns;
+    total += matrix->packed.total_bytes();
+  }
+  buffer_ = AlignedBuffer<std::byte>(total);
+  ProgressLine progress(fmt::format("repacking {}", model.config.name));
+  std::uint64_t done = 0;
+  for (auto* matrix : matrices) {
+    if (!is_packable(*matrix->source.format)) continue;
+    auto* target = buffer_.data() + done;
+    auto& packed = matrix->packed;
+    const auto panel_bytes = PackedMatrix::panel_bytes(packed.blocks());
+    policy.run([&](unsigned part, unsigned parts) {
+      const auto share = share_of(packed.panels(), part, parts);
+      pack_panels(matrix->source, static_cast<std::uint32_t>(share.begin),
+                  static_cast<std::uint32_t>(share.end), target + share.begin * panel_bytes);
+    });
+    packed.bytes = target;
+    done += packed.total_bytes();
+    model.file.drop_pages({matrix->source.bytes, matrix->source.total_bytes()});
+    progress.update(done, total);
+  }
+}
+
+}  // namespace inferno::cpu

@@ -1,0 +1,145 @@
+#include "backend/cpu/contract/executor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "arith/constants.hpp"
+#include "backend/cpu/memory_check.hpp"
+
+namespace inferno::cpu {
+namespace {
+
+Capabilities cpu_capabilities(std::string name, const KernelSet& kernels, unsigned threads) {
+  Capabilities can;
+  can.backend = std::move(name);
+  can.device =
+      std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") + std::string(kernels.name);
+  can.contract = true;
+  can.multi_step = true;
+  can.token_references = true;
+  can.sampling_slots = true;
+  can.token_masks = true;
+  can.logits = can.scores = can.hidden = true;
+  can.block_transfer = true;
+  can.observation = true;
+  can.referable_tickets = 8;
+  can.cache_format = kContractCacheFormat;
+  return can;
+}
+
+}  // namespace
+
+CpuExecutor::CpuExecutor(std::string name, const LoadedModel& model, const KernelSet& kernels,
+                         std::unique_ptr<ParallelPolicy> policy)
+    : DeferredExecutor(model.config, cpu_capabilities(std::move(name), kernels, policy->threads())),
+      model_(model),
+      config_(model.config),
+      kernels_(kernels),
+      policy_(std::move(policy)),
+      weights_(model, *policy_),
+      rope_(model.config),
+      shape_(model.config),
+      softmax_scale_(static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim)))) {}
+
+MemoryNeed CpuExecutor::memory_need(const Limits& limits) const {
+  const auto splits = (std::uint64_t{limits.max_context} + arith::kSplit - 1) / arith::kSplit;
+  const auto partials =
+      kItemsPerThread * policy_->threads() * shape_.group * splits * shape_.partial_floats();
+  return {
+      .cache_bytes = std::uint64_t{KvStore::stored_block_bytes(config_, limits.block_size)} * limits.blocks,
+      .scratch_bytes = Scratch::bytes(config_, limits) + slot_bytes(limits) +
+                       policy_->threads() * AttentionWorker::bytes(shape_, limits.max_context) +
+                       partials * sizeof(float),
+      .weight_bytes = weights_.packed_bytes()};
+}
+
+void CpuExecutor::allocate(const Limits& limits) {
+  cache_ = KvStore();
+  scratch_ = Scratch();
+  workers_.clear();
+  check_memory(capabilities().backend, memory_need(limits), limits);
+  cache_ = KvStore(config_, limits.block_size, limits.blocks);
+  scratch_ = Scratch(config_, limits);
+  for (unsigned i = 0; i < policy_->threads(); ++i) workers_.emplace_back(shape_, limits.max_context);
+  const auto splits = (std::size_t{limits.max_context} + arith::kSplit - 1) / arith::kSplit;
+  partials_ = AlignedBuffer<float>(kItemsPerThread * policy_->threads() * shape_.group * splits *
+                                   shape_.partial_floats());
+}
+
+void CpuExecutor::run_step(const StepWork& work, HeadConsumer& head) {
+  Stages stages(work.observer);
+  run_embedding(work, stages);
+  for (int layer = 0; layer < static_cast<int>(config_.layers); ++layer) {
+    run_attention(work, layer, stages);
+    run_ffn(work, layer, stages);
+  }
+  run_head(work, head, stages);
+}
+
+CpuExecutor::Input CpuExecutor::norm(const float* x, std::size_t tokens, const std::vector<float>& weight,
+                                     bool quantized, bool floats) {
+  const auto width = static_cast<std::uint32_t>(weight.size());
+  const float inverse_length = 1.0F / static_cast<float>(width);
+  const auto target = scratch_.input(width);
+  for_shares(tokens, tokens * width, [&](std::size_t begin, std::size_t end) {
+    for (auto t = begin; t < end; ++t) {
+      const float* row = x + t * width;
+      float& factor = scratch_.factors.data()[t];
+      if (quantized) {
+        factor = kernels_.norm_quantize(row, weight.data(), width, inverse_length, config_.rms_epsilon,
+                                        target, static_cast<std::uint32_t>(t));
+      }
+      if (floats) {
+        factor = kernels_.norm_float(row, weight.data(), width, inverse_length, config_.rms_epsilon,
+                                     scratch_.weighted.data() + t * width);
+      }
+    }
+  });
+  return {target, scratch_.weighted.data(), scratch_.factors.data()};
+}
+
+CpuExecutor::Input CpuExecutor::input(const float* x, std::size_t tokens, std::uint32_t width,
+                                      bool quantized) {
+  const auto target = scratch_.input(width);
+  if (quantized) {
+    for_shares(tokens, tokens * width, [&](std::size_t begin, std::size_t end) {
+      for (auto t = begin; t < end; ++t)
+        kernels_.quantize(x + t * width, target, static_cast<std::uint32_t>(t));
+    });
+  }
+  return {target, x, nullptr};
+}
+
+void CpuExecutor::multiply(const Product& product, std::size_t first, std::size_t end, const Input& x,
+                           std::size_t tokens) const {
+  const auto& matrix = *product.matrix;
+  const auto first_panel = static_cast<std::uint32_t>(first);
+  const auto end_panel = static_cast<std::uint32_t>(end);
+  if (matrix.is_packed()) {
+    kernels_.matmul(matrix.packed, first_panel, end_panel, x.quantized, static_cast<std::uint32_t>(tokens),
+                    x.factors, product.y, product.stride);
+  } else {
+    kernels_.matmul_float(matrix.source, first_panel * kPanelRows,
+                          std::min(end_panel * kPanelRows, matrix.rows()), x.floats,
+                          static_cast<std::uint32_t>(tokens), x.factors, product.y, product.stride);
+  }
+}
+
+void CpuExecutor::multiply_all(std::span<const Product> products, const Input& x, std::size_t tokens) {
+  std::size_t panels = 0;
+  for (const auto& product : products) panels += product.matrix->panels();
+  policy_->run([&](unsigned part, unsigned parts) {
+    const auto share = share_of(panels, part, parts);
+    std::size_t offset = 0;
+    for (const auto& product : products) {
+      const std::size_t count = product.matrix->panels();
+      const auto begin = std::clamp(share.begin, offset, offset + count) - offset;
+      const auto end = std::clamp(share.end, offset, offset + count) - offset;
+      if (begin < end) multiply(product, begin, end, x, tokens);
+      offset += count;
+    }
+  });
+}
+
+}  // namespace inferno::cpu
