@@ -12,6 +12,7 @@ namespace inferno::scalar {
 Buffer::Buffer(std::string_view what, std::uint64_t floats) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::size_t>::max() / sizeof(float);
   if (!fault::hit(fault::kAllocation) && floats <= kMost) {
+    // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): new float[n]() would touch every page
     floats_.reset(static_cast<float*>(std::calloc(static_cast<std::size_t>(floats), sizeof(float))));
   }
   if (floats_ == nullptr) {

@@ -26,7 +26,7 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(float* memory) const { std::free(memory); }
+    void operator()(float* memory) const { std::free(memory); }  // NOLINT(cppcoreguidelines-no-malloc)
   };
   std::unique_ptr<float, Free> floats_;
   std::size_t size_ = 0;

@@ -43,6 +43,7 @@ class ScalarExecutor : public DeferredExecutor {
   void run_attention(const StepWork& work, int layer, Stages& stages);
   void run_ffn(const StepWork& work, int layer, Stages& stages);
   void run_head(const StepWork& work, HeadConsumer& head, Stages& stages);
+  void run_lm_head(std::uint32_t rows, HeadConsumer& head, Stages& stages);
 
   // One stage each. `width` is that of a token's values; a norm or rotation of width E is done head by head.
   void norm(StageEvent event, std::span<const float> x, std::span<const float> weight, std::span<float> y,
