@@ -2,10 +2,6 @@
 # config, the public headers, the model, licence and README. Everything is found relative to where it lies,
 # so the tree may be moved.
 include(CMakePackageConfigHelpers)
-if(NOT TARGET model_generate OR NOT TARGET inferno_engine OR NOT TARGET inferno_backend OR NOT TARGET inferno_kv OR NOT TARGET inferno_model
-   OR NOT TARGET inferno_step OR NOT TARGET inferno_tokenizer OR NOT TARGET inferno_sampling OR NOT TARGET inferno_gguf)
-  return()
-endif()
 
 # System libraries that an installed libinferno.a may ask for; inferno-config.cmake.in finds each of them.
 set(INFERNO_FINDABLE Threads::Threads fmt::fmt spdlog::spdlog
