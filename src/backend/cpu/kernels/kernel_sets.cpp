@@ -39,7 +39,7 @@ const KernelSet& named_set(std::string_view name) {
 std::span<const KernelSet* const> kernel_sets() {
   static constexpr std::array kSets {
 #if defined(__x86_64__)
-    &kAvx512Vnni,
+    &kAvx512Vnni, &kAvxVnni, &kAvx2, &kSse2,
 #endif
         &kPlain
   };

@@ -6,6 +6,6 @@
 
 namespace inferno::cpu {
 
-constinit const KernelSet kPlain = make_kernel_set<Plain>("plain", "nothing", has_everything_plain_needs);
+constinit const KernelSet kPlain = make_kernel_set<Plain>("plain", "nothing", every_processor);
 
 }  // namespace inferno::cpu

@@ -5,7 +5,9 @@ namespace inferno::cpu {
 
 #if defined(__x86_64__)
 bool has_avx512_vnni();
+bool has_avx_vnni();
+bool has_avx2();
 #endif
-bool has_everything_plain_needs();
+bool every_processor();
 
 }  // namespace inferno::cpu

@@ -8,6 +8,9 @@ namespace inferno::cpu {
 
 #if defined(__x86_64__)
 extern const KernelSet kAvx512Vnni;
+extern const KernelSet kAvxVnni;
+extern const KernelSet kAvx2;
+extern const KernelSet kSse2;
 #endif
 extern const KernelSet kPlain;
 
