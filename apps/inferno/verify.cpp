@@ -40,7 +40,8 @@ void add_verify(CLI::App& app, Action& action) {
   command
       ->add_option("--backend", options->verify.backends,
                    "backends that must pass, separated by commas (default: all that are available)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--device", options->verify.backend.device, "device number of the backend")
       ->capture_default_str();
   command

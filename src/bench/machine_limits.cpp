@@ -29,8 +29,10 @@ constexpr std::uint64_t kMaxBuffer = std::uint64_t{1} << 30U;
 constexpr std::size_t kHugePage = std::size_t{1} << 21U;
 /// Kernels prefetch past the end of what they read.
 constexpr std::size_t kSlack = std::size_t{1} << 13U;
-constexpr int kRuns = 5;
-constexpr double kRunSeconds = 0.03;  // long enough that starting threads does not show
+// Many short runs rather than a few long ones: on a machine that others use as well, one of them is left
+// alone.
+constexpr int kRuns = 15;
+constexpr double kRunSeconds = 0.01;
 
 /// Runs `work(index)` in `threads` threads that start together; seconds from the first start to the last end.
 double run_together(std::uint32_t threads, const std::function<void(std::uint32_t)>& work) {

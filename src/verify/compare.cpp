@@ -11,9 +11,6 @@
 namespace inferno::verify {
 namespace {
 
-constexpr double kFloatDistance = 2e-4;
-constexpr double kContractDistance = 0.06;
-
 bool same_bits(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
@@ -59,10 +56,6 @@ double largest_magnitude(std::span<const float> values) {
 }
 double largest_magnitude(std::span<const double> values) {
   return largest(values);
-}
-
-double distance_bound(bool contract) {
-  return contract ? kContractDistance : kFloatDistance;
 }
 
 }  // namespace inferno::verify

@@ -21,9 +21,4 @@ Difference compare(std::span<const float> a, std::span<const double> b);
 double largest_magnitude(std::span<const float> values);
 double largest_magnitude(std::span<const double> values);
 
-/// Share of the largest logit by which a backend may differ from exact arithmetic. Float arithmetic: an order
-/// of magnitude above what it shows. The contract's int8 activations and cache: what they cost on models with
-/// random weights, where nothing averages out; a trained model shows a fifth of it.
-double distance_bound(bool contract);
-
 }  // namespace inferno::verify

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include <inferno/error.hpp>
 
@@ -21,8 +22,10 @@ std::vector<TokenInput> inputs(std::span<const std::int32_t> ids) {
 
 }  // namespace
 
-Probe::Probe(Executor& executor, std::uint32_t positions, std::uint32_t block_size)
+Probe::Probe(Executor& executor, std::uint32_t positions, std::uint32_t block_size,
+             std::function<void()> before_submission)
     : executor_(executor),
+      before_submission_(std::move(before_submission)),
       // One sequence more than there are rows: blocks to move to.
       pool_((positions + block_size - 1) / block_size * (kRows + 1)) {
   Limits limits;
@@ -47,13 +50,16 @@ SequenceCache Probe::cache(KvKind kind, std::size_t positions) {
   return sequence;
 }
 
-void Probe::check(const StepResult& result) const {
+StepResult Probe::run(const StepBatch& batch, const SubmitOptions& options) {
+  before_submission_();
+  auto result = executor_.wait(executor_.submit(batch, options));
   for (std::size_t row = 0; row < result.status.size(); ++row) {
     if (result.status[row] == RowStatus::ok) continue;
     throw Error(fmt::format("backend {}: row {} ended as {}{}{}", executor_.capabilities().backend, row,
                             row_status_name(result.status[row]), result.errors[row].empty() ? "" : ": ",
                             result.errors[row]));
   }
+  return result;
 }
 
 void Probe::submit(const std::vector<Part>& parts) {
@@ -63,8 +69,7 @@ void Probe::submit(const std::vector<Part>& parts) {
                   part.blocks);
     for (std::uint32_t i = 0; i < part.end - part.begin; ++i) batch.add_output_at(i, OutputKind::logits);
   }
-  const auto result = executor_.wait(executor_.submit(batch));
-  check(result);
+  const auto result = run(batch);
   std::size_t output = 0;
   for (const auto& part : parts) {
     for (auto position = part.begin; position < part.end; ++position, ++output) {
@@ -115,8 +120,7 @@ std::vector<float> Probe::recomputed_logits(std::span<const std::int32_t> ids) {
   StepBatch batch;
   batch.add_row(inputs(ids), 0, sequence.blocks());
   batch.add_output(OutputKind::logits);
-  auto result = executor_.wait(executor_.submit(batch));
-  check(result);
+  auto result = run(batch);
   return std::move(result.values[0]);
 }
 
@@ -146,8 +150,7 @@ Transcript Probe::greedy(const Ids& prompt, std::uint32_t count, std::uint32_t s
     const auto logits = with_logits ? batch.add_output(OutputKind::logits) : token;
     SubmitOptions options;
     options.max_steps = std::min(steps, count - static_cast<std::uint32_t>(transcript.ids.size()));
-    const auto result = executor_.wait(executor_.submit(batch, options));
-    check(result);
+    const auto result = run(batch, options);
     const auto& ids = result.ids[token];
     position += size_of(fed) + size_of(ids) - 1;
     transcript.ids.insert(transcript.ids.end(), ids.begin(), ids.end());

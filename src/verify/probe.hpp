@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,8 +26,10 @@ class Probe {
   static constexpr std::uint32_t kRows = 3;          ///< most sequences side by side
   static constexpr std::uint32_t kChainedSteps = 4;  ///< most steps in a submission
 
-  /// `positions`: the longest sequence that will be asked for; `block_size` divides 256.
-  Probe(Executor& executor, std::uint32_t positions, std::uint32_t block_size);
+  /// `positions`: the longest sequence that will be asked for; `block_size` divides 256. `before_submission`
+  /// is called before each submission, to show progress.
+  Probe(Executor& executor, std::uint32_t positions, std::uint32_t block_size,
+        std::function<void()> before_submission);
 
   /// Logits of every position, [ids.size()][V], fed in chunks of `chunk` tokens.
   std::vector<float> logits(const Ids& ids, std::uint32_t chunk, KvKind kind = KvKind::paged);
@@ -51,9 +54,11 @@ class Probe {
 
   SequenceCache cache(KvKind kind, std::size_t positions);
   void submit(const std::vector<Part>& parts);
-  void check(const StepResult& result) const;
+  /// Runs a submission; throws Error if one of its rows does not end well.
+  StepResult run(const StepBatch& batch, const SubmitOptions& options = {});
 
   Executor& executor_;
+  std::function<void()> before_submission_;
   BlockPool pool_;
 };
 

@@ -47,11 +47,32 @@ double dot(const double* a, const double* b, std::size_t n) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+constexpr std::size_t kRoundedBlock = 32;
+
+/// Rounds each block of 32 to multiples of its largest magnitude / 127, half to even. A stretch of `width`
+/// values begins a new block; its last one may be shorter.
+void round_to_int8(std::vector<double>& values, std::size_t width) {
+  for (std::size_t stretch = 0; stretch < values.size(); stretch += width) {
+    for (std::size_t begin = 0; begin < width; begin += kRoundedBlock) {
+      auto* const block = values.data() + stretch + begin;
+      const auto count = std::min(kRoundedBlock, width - begin);
+      double largest = 0;
+      for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(block[i]));
+      if (largest == 0) continue;
+      const double step = largest / 127;
+      for (std::size_t i = 0; i < count; ++i) block[i] = std::nearbyint(block[i] / step) * step;
+    }
+  }
+}
+
 /// The model's state while a sequence of n tokens goes through it.
 class Reference {
  public:
-  Reference(const LoadedModel& model, std::uint32_t threads)
-      : config_(model.config), weights_(model.weights), threads_(std::max(threads, 1U)) {}
+  Reference(const LoadedModel& model, Roundings roundings, std::uint32_t threads)
+      : config_(model.config),
+        weights_(model.weights),
+        roundings_(roundings),
+        threads_(std::max(threads, 1U)) {}
 
   Rows run(std::span<const std::int32_t> ids,
            const std::function<void(std::uint64_t, std::uint64_t)>& progress) const {
@@ -71,7 +92,8 @@ class Reference {
 
  private:
   /// x [n][columns] -> [n][rows].
-  Rows multiply(const Matrix& matrix, const Rows& x) const {
+  Rows multiply(const Matrix& matrix, Rows x) const {
+    if (roundings_.activations && matrix.format->block_elements > 1) round_to_int8(x.values, x.width);
     Rows y(x.count, matrix.rows);
     const auto part = [&](std::uint32_t first, std::uint32_t end) {
       std::vector<double> weights(matrix.columns);
@@ -190,11 +212,14 @@ class Reference {
     norm(normed, layer.attention_norm);
     auto query = multiply(layer.query, normed);
     auto key = multiply(layer.key, normed);
-    const auto value = multiply(layer.value, normed);
+    auto value = multiply(layer.value, normed);
     norm(query, layer.query_norm);
     norm(key, layer.key_norm);
     rope(query);
     rope(key);
+    if (roundings_.attention) {
+      for (auto* rows : {&query, &key, &value}) round_to_int8(rows->values, config_.head_dim);
+    }
     add(hidden, multiply(layer.attention_output, attend(query, key, value)));
   }
 
@@ -212,15 +237,16 @@ class Reference {
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
+  Roundings roundings_;
   std::uint32_t threads_;
 };
 
 }  // namespace
 
 std::vector<double> reference_logits(const LoadedModel& model, std::span<const std::int32_t> ids,
-                                     std::uint32_t threads,
+                                     Roundings roundings, std::uint32_t threads,
                                      const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  return Reference(model, threads).run(ids, progress).values;
+  return Reference(model, roundings, threads).run(ids, progress).values;
 }
 
 }  // namespace inferno::verify

@@ -33,12 +33,12 @@ nlohmann::ordered_json to_json(const Report& report) {
 std::string to_text(const Rung& rung) {
   const auto diff =
       std::isfinite(rung.max_abs_diff) ? fmt::format("{:.3g}", rung.max_abs_diff) : std::string("-");
-  return fmt::format("{}  {:<34} {:<10} {:>10} of {:<10.3g} {}", rung.passed ? "ok  " : "FAIL", rung.name,
+  return fmt::format("{}  {:<27} {:<19} {:>9} of {:<9.3g} {}", rung.passed ? "ok  " : "FAIL", rung.name,
                      rung.backend, diff, rung.bound, rung.note);
 }
 
 std::string to_text(const Skipped& skipped) {
-  return fmt::format("--    {:<34} {:<10} not compared: {}", skipped.name, skipped.backend, skipped.reason);
+  return fmt::format("--    {:<27} {:<19} not compared: {}", skipped.name, skipped.backend, skipped.reason);
 }
 
 }  // namespace inferno::verify

@@ -23,6 +23,10 @@ struct Questions {
   std::uint32_t positions = 0;       ///< the longest sequence of all
   std::vector<GoldenCase> goldens;
   std::vector<double> reference;  ///< [sequence.size()][V]: logits in double precision
+  /// Shares of the largest logit by which roundings of the contract, all else in double precision, make the
+  /// logits differ from `reference`; 0 as long as no contract backend climbs.
+  double activations_distance = 0;  ///< int8 activations alone
+  double contract_distance = 0;     ///< int8 activations, queries and cache
 };
 
 /// Short sequences for large models, longer ones (beyond an attention split) for small ones. `reference` is
@@ -54,11 +58,18 @@ class RungWriter {
   std::string model_;
 };
 
+/// Share of the largest logit by which a backend may differ from exact arithmetic. Float arithmetic: an order
+/// of magnitude above what it shows. The contract: a multiple of what int8 activations cost by themselves on
+/// the same model and sequence, which differs from model to model (a trained one averages out what random
+/// weights do not).
+double distance_bound(bool contract, const Questions& questions);
+
 /// Climbs all rungs that one executor climbs alone.
 Answers climb_steps(Executor& executor, const Questions& questions, RungWriter& rungs);
 
 /// Climbs the rungs between two executors' answers. Contract backends must be equal; others may differ by the
 /// distance that their arithmetic costs, and their transcripts up to where two logits were that close.
-void climb_between(const Answers& first, const Answers& second, RungWriter& rungs);
+void climb_between(const Answers& first, const Answers& second, const Questions& questions,
+                   RungWriter& rungs);
 
 }  // namespace inferno::verify

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <memory>
 
@@ -10,6 +11,7 @@
 #include "platform/terminal.hpp"
 #include "quant/format.hpp"
 #include "verify/block_formats.hpp"
+#include "verify/compare.hpp"
 #include "verify/goldens.hpp"
 #include "verify/reference.hpp"
 #include "verify/step_rungs.hpp"
@@ -38,62 +40,107 @@ std::vector<GoldenCase> find_goldens(const LoadedModel& model, const Options& op
   return read_goldens(beside, model.config.vocab_size);
 }
 
-std::vector<double> compute_reference(const LoadedModel& model, const Ids& ids, std::uint32_t threads) {
-  ProgressLine progress(fmt::format("verify: {} positions in double precision", ids.size()));
-  return reference_logits(model, ids, choose_threads(threads, cpu_budget()).threads,
-                          [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
-}
+/// All of one run.
+class Verification {
+ public:
+  Verification(const LoadedModel& model, const Options& options, const RungCallback& on_rung)
+      : model_(model),
+        options_(options),
+        questions_(choose_questions(model, find_goldens(model, options))),
+        rungs_(report_, on_rung, model.config.name) {}
+
+  Report run(const std::vector<BackendStatus>& known) {
+    for (const auto& format : quant::formats()) rungs_.add(check_format(format, model_));
+    if (questions_.goldens.empty()) {
+      rungs_.skip("float64 goldens", "",
+                  fmt::format("there is no {} beside the model; see --goldens",
+                              goldens_beside(model_.file.path()).filename().string()));
+    }
+    questions_.reference = reference({}, "in double precision");
+    for (const auto& name : options_.backends) climb(name, true);
+    if (options_.backends.empty()) {
+      for (const auto& status : known) {
+        if (std::find(kAliases.begin(), kAliases.end(), status.name) != kAliases.end()) continue;
+        climb(status.name, false);
+      }
+    }
+    compare_answers();
+    return std::move(report_);
+  }
+
+ private:
+  std::vector<double> reference(Roundings roundings, std::string_view how) {
+    const auto threads = choose_threads(options_.backend.threads, cpu_budget()).threads;
+    ProgressLine progress(fmt::format("verify: {} positions {}", questions_.sequence.size(), how));
+    return reference_logits(model_, questions_.sequence, roundings, threads,
+                            [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
+  }
+
+  /// What some of the contract's roundings cost, as a share of the largest logit.
+  double distance(Roundings roundings, std::string_view how) {
+    const auto rounded = reference(roundings, how);
+    double largest = 0;
+    for (std::size_t i = 0; i < rounded.size(); ++i) {
+      largest = std::max(largest, std::abs(rounded[i] - questions_.reference[i]));
+    }
+    return largest / largest_magnitude(questions_.reference);
+  }
+
+  /// Each costs as much as the reference itself, so they are worked out only once somebody is judged by them.
+  void measure_contract() {
+    if (questions_.contract_distance != 0) return;
+    questions_.activations_distance = distance({.activations = true}, "with int8 activations");
+    questions_.contract_distance =
+        distance({.activations = true, .attention = true}, "with int8 activations and cache");
+  }
+
+  void climb(const std::string& name, bool required) {
+    std::unique_ptr<Executor> executor;
+    try {
+      executor = create_executor(name, model_, options_.backend);
+    } catch (const Error& error) {
+      return required ? fail(name, error) : rungs_.skip("backend", name, error.what());
+    }
+    if (executor->capabilities().contract) measure_contract();
+    try {
+      answers_.push_back(climb_steps(*executor, questions_, rungs_));
+    } catch (const Error& error) {
+      fail(name, error);
+    }
+  }
+
+  void fail(const std::string& name, const Error& error) {
+    Rung rung;
+    rung.name = "backend";
+    rung.backend = name;
+    rung.note = error.what();
+    rungs_.add(std::move(rung));
+  }
+
+  /// Each against the first contract backend, or where there is none against the first.
+  void compare_answers() {
+    const auto contract =
+        std::find_if(answers_.begin(), answers_.end(), [](const auto& a) { return a.contract; });
+    const auto base = contract != answers_.end() ? contract : answers_.begin();
+    for (auto other = answers_.begin(); other != answers_.end(); ++other) {
+      if (other != base) climb_between(*base, *other, questions_, rungs_);
+    }
+  }
+
+  const LoadedModel& model_;
+  const Options& options_;
+  Questions questions_;
+  Report report_;
+  RungWriter rungs_;
+  std::vector<Answers> answers_;
+};
 
 }  // namespace
 
 Report run(const LoadedModel& model, const Options& options, const RungCallback& on_rung) {
   const auto known = list_backends();
   check_names(options.backends, known);
-  auto questions = choose_questions(model, find_goldens(model, options));
-
-  Report report;
-  RungWriter rungs(report, on_rung, model.config.name);
-  for (const auto& format : quant::formats()) rungs.add(check_format(format, model));
-  questions.reference = compute_reference(model, questions.sequence, options.backend.threads);
-
-  std::vector<Answers> answers;
-  const auto fail = [&](const std::string& name, const Error& error) {
-    Rung rung;
-    rung.name = "backend";
-    rung.backend = name;
-    rung.note = error.what();
-    rungs.add(std::move(rung));
-  };
-  const auto climb = [&](const std::string& name, bool required) {
-    std::unique_ptr<Executor> executor;
-    try {
-      executor = create_executor(name, model, options.backend);
-    } catch (const Error& error) {
-      return required ? fail(name, error) : rungs.skip("backend", name, error.what());
-    }
-    try {
-      answers.push_back(climb_steps(*executor, questions, rungs));
-    } catch (const Error& error) {
-      fail(name, error);
-    }
-  };
-  if (options.backends.empty()) {
-    for (const auto& status : known) {
-      if (std::find(kAliases.begin(), kAliases.end(), status.name) == kAliases.end())
-        climb(status.name, false);
-    }
-  } else {
-    for (const auto& name : options.backends) climb(name, true);
-  }
-
-  // Each against the first contract backend, or where there is none against the first.
-  const auto contract =
-      std::find_if(answers.begin(), answers.end(), [](const auto& a) { return a.contract; });
-  const auto base = contract != answers.end() ? contract : answers.begin();
-  for (auto other = answers.begin(); other != answers.end(); ++other) {
-    if (other != base) climb_between(*base, *other, rungs);
-  }
-  return report;
+  return Verification(model, options, on_rung).run(known);
 }
 
 }  // namespace inferno::verify
