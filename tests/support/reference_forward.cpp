@@ -49,7 +49,7 @@ ReferenceForward::ReferenceForward(const gguf::File& file)
       epsilon_(number("attention.layer_norm_rms_epsilon", 0)),
       embedding_(tensor("token_embd.weight")),
       head_(file.find_tensor("output.weight") != nullptr ? tensor("output.weight") : embedding_),
-      final_norm_(tensor("output_norm.weight").values) {
+      final_norm_(tensor("output_norm.weight").row(0)) {
   ReferenceRopeSettings settings;
   settings.head_dim = head_dim_;
   settings.base = number("rope.freq_base", 0);
@@ -66,8 +66,8 @@ ReferenceForward::ReferenceForward(const gguf::File& file)
   const auto layers = static_cast<std::size_t>(number("block_count", 0));
   for (std::size_t i = 0; i < layers; ++i) {
     const auto part = [&](const char* name) { return tensor(fmt::format("blk.{}.{}.weight", i, name)); };
-    layers_.push_back({part("attn_norm").values, part("attn_q_norm").values, part("attn_k_norm").values,
-                       part("ffn_norm").values, part("attn_q"), part("attn_k"), part("attn_v"),
+    layers_.push_back({part("attn_norm").row(0), part("attn_q_norm").row(0), part("attn_k_norm").row(0),
+                       part("ffn_norm").row(0), part("attn_q"), part("attn_k"), part("attn_v"),
                        part("attn_output"), part("ffn_gate"), part("ffn_up"), part("ffn_down")});
   }
 }
@@ -80,20 +80,23 @@ double ReferenceForward::number(const std::string& key, double otherwise) const 
 ReferenceForward::Weights ReferenceForward::tensor(const std::string& name) const {
   const gguf::TensorInfo* info = file_.find_tensor(name);
   if (info == nullptr) throw std::runtime_error("no tensor " + name);
-  std::size_t count = 1;
-  for (const auto dimension : info->shape) count *= dimension;
-  std::vector<float> decoded(count);
-  info->format->decode(file_.data(*info).data(), count / info->format->block_elements, decoded.data());
-  return {info->shape[0], {decoded.begin(), decoded.end()}};
+  std::size_t rows = 1;
+  for (std::size_t i = 1; i < info->shape.size(); ++i) rows *= info->shape[i];
+  return {info->format, file_.data(*info).data(), rows, info->shape[0]};
+}
+
+ReferenceForward::Vector ReferenceForward::Weights::row(std::size_t index) const {
+  std::vector<float> decoded(columns);
+  const std::size_t blocks = columns / format->block_elements;
+  format->decode(bytes + index * blocks * format->block_bytes, blocks, decoded.data());
+  return {decoded.begin(), decoded.end()};
 }
 
 ReferenceForward::Vector ReferenceForward::Weights::times(const Vector& x) const {
-  Vector y(values.size() / columns);
-  for (std::size_t row = 0; row < y.size(); ++row) {
-    double sum = 0;
-    for (std::size_t column = 0; column < columns; ++column)
-      sum += values[row * columns + column] * x[column];
-    y[row] = sum;
+  Vector y(rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const Vector weights = row(i);
+    for (std::size_t column = 0; column < columns; ++column) y[i] += weights[column] * x[column];
   }
   return y;
 }
@@ -127,11 +130,7 @@ void ReferenceForward::rotate(Vector& heads, std::size_t position) const {
 
 std::vector<std::vector<double>> ReferenceForward::logits(std::span<const std::int32_t> ids) const {
   std::vector<Vector> states;
-  for (const auto id : ids) {
-    const auto begin = embedding_.values.begin() +
-                       static_cast<std::ptrdiff_t>(static_cast<std::size_t>(id) * embedding_.columns);
-    states.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(embedding_.columns));
-  }
+  for (const auto id : ids) states.push_back(embedding_.row(static_cast<std::size_t>(id)));
   for (const Layer& layer : layers_) {
     std::vector<Vector> keys;
     std::vector<Vector> values;

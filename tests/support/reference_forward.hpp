@@ -21,9 +21,12 @@ class ReferenceForward {
 
  private:
   using Vector = std::vector<double>;
+  /// A tensor in the file, decoded row by row as it is used.
   struct Weights {
-    std::size_t columns = 0;
-    Vector values;
+    const quant::Format* format = nullptr;
+    const std::byte* bytes = nullptr;
+    std::size_t rows = 0, columns = 0;
+    Vector row(std::size_t index) const;
     /// W x.
     Vector times(const Vector& x) const;
   };
