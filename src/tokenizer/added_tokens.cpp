@@ -11,9 +11,9 @@ AddedTokenMatcher::AddedTokenMatcher(const std::vector<std::pair<std::string, st
   longest_.assign(1, kNone);
   for (const auto& [text, id] : tokens) {
     Node node = kRoot;
-    for (auto byte = text.rbegin(); byte != text.rend(); ++byte) {
+    for (const char byte : std::string(text.rbegin(), text.rend())) {
       const auto [edge, added] =
-          children[node].try_emplace(static_cast<std::uint8_t>(*byte), static_cast<Node>(children.size()));
+          children[node].try_emplace(static_cast<std::uint8_t>(byte), static_cast<Node>(children.size()));
       node = edge->second;
       if (added) {
         children.emplace_back();
@@ -75,10 +75,11 @@ std::vector<AddedTokenMatcher::Match> AddedTokenMatcher::find(std::string_view t
   }
   std::vector<Match> matches;
   std::size_t free_from = 0;
-  for (auto start = starts.rbegin(); start != starts.rend(); ++start) {
-    if (start->begin < free_from) continue;
-    matches.push_back(*start);
-    free_from = start->end;
+  std::reverse(starts.begin(), starts.end());
+  for (const auto& start : starts) {
+    if (start.begin < free_from) continue;
+    matches.push_back(start);
+    free_from = start.end;
   }
   return matches;
 }

@@ -93,7 +93,8 @@ std::vector<TokenType> token_types(const gguf::File& file, std::size_t count) {
   const auto* value = file.find(kTypesKey);
   if (value == nullptr) {
     log().warn("{} is missing: no token counts as a control token, all are text", kTypesKey);
-    return std::vector<TokenType>(count, TokenType::normal);
+    std::vector<TokenType> all_text(count, TokenType::normal);
+    return all_text;
   }
   const std::string expected = fmt::format("an array of {} integers", count);
   const auto* array = value->as_array();
@@ -142,10 +143,19 @@ std::vector<std::pair<std::string, std::string>> merges(const gguf::File& file) 
   return pairs;
 }
 
-std::optional<std::int32_t> token_id(const gguf::File& file, std::string_view key) {
+std::int32_t token_id(std::string_view key, const gguf::Value& value, std::size_t count) {
+  const auto id = value.as_unsigned();
+  if (id && *id < count) return static_cast<std::int32_t>(*id);
+  const auto negative = value.as_signed();
+  if (!id && !negative) wrong_type(key, fmt::format("a token id below {}", count), value);
+  throw Error(fmt::format("{}: expected a token id below {}, the length of {}, found {}", key, count,
+                          kTokensKey, id ? fmt::to_string(*id) : fmt::to_string(*negative)));
+}
+
+std::optional<std::int32_t> token_id(const gguf::File& file, std::string_view key, std::size_t count) {
   const auto* value = file.find(key);
   if (value == nullptr) return std::nullopt;
-  return static_cast<std::int32_t>(*value->as_unsigned());  // its range has been checked
+  return token_id(key, *value, count);
 }
 
 /// All of `tokenizer.ggml.*_token_id`, also those that nobody reads: a file that is wrong about one is wrong.
@@ -153,14 +163,7 @@ void check_token_ids(const gguf::File& file, std::size_t count) {
   constexpr std::string_view kPrefix = "tokenizer.ggml.";
   constexpr std::string_view kSuffix = "_token_id";
   for (const auto& [key, value] : file.metadata()) {
-    if (!key.starts_with(kPrefix) || !key.ends_with(kSuffix)) continue;
-    const auto id = value.as_signed();
-    const auto large = value.as_unsigned();
-    if (!id && !large) wrong_type(key, fmt::format("a token id below {}", count), value);
-    if (!large || *large >= count) {
-      throw Error(fmt::format("{}: expected a token id below {}, the length of {}, found {}", key, count,
-                              kTokensKey, large ? fmt::to_string(*large) : fmt::to_string(*id)));
-    }
+    if (key.starts_with(kPrefix) && key.ends_with(kSuffix)) token_id(key, value, count);
   }
 }
 
@@ -178,10 +181,10 @@ Vocabulary vocabulary_from_gguf(const gguf::File& file) {
   vocabulary.types = token_types(file, count);
   vocabulary.merges = merges(file);
   check_token_ids(file, count);
-  vocabulary.bos = token_id(file, kBosKey);
-  vocabulary.eos = token_id(file, kEosKey);
-  vocabulary.eot = token_id(file, kEotKey);
-  vocabulary.pad = token_id(file, kPadKey);
+  vocabulary.bos = token_id(file, kBosKey, count);
+  vocabulary.eos = token_id(file, kEosKey, count);
+  vocabulary.eot = token_id(file, kEotKey, count);
+  vocabulary.pad = token_id(file, kPadKey, count);
   if (!vocabulary.eos) missing(kEosKey, "the id of the token that ends a text");
   if (const auto* value = file.find(kAddBosKey)) {
     const auto add = value->as_bool();
@@ -208,7 +211,8 @@ void add_to_gguf(const Vocabulary& vocabulary, gguf::Writer& writer) {
   for (const auto type : vocabulary.types) types.push_back(static_cast<std::int32_t>(type));
   std::vector<std::string> merge_lines;
   merge_lines.reserve(vocabulary.merges.size());
-  for (const auto& [left, right] : vocabulary.merges) merge_lines.push_back(left + ' ' + right);
+  for (const auto& [left, right] : vocabulary.merges)
+    merge_lines.push_back(fmt::format("{} {}", left, right));
 
   add(kModelKey, std::string(kModel));
   add(kPreKey, std::string(kPre));

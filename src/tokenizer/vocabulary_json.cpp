@@ -86,10 +86,14 @@ void check_pipeline(const Json& json) {
   if (!is_string(pattern, kQwen2Pattern)) {
     unexpected(kTokenizer, "pre_tokenizer", "Qwen2's split pattern", pattern == nullptr ? split : pattern);
   }
+  const Json* post = member(json, {"post_processor"});
+  if (post != nullptr && !is_string(member(*post, {"type"}), "ByteLevel")) {
+    log().warn("{}: post_processor: what it would put around texts is left out: {}", kTokenizer, shown(post));
+  }
   const Json* type = member(json, {"model", "type"});
   if (!is_string(type, "BPE")) unexpected(kTokenizer, "model.type", "\"BPE\"", type);
-  for (const auto option : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                            "byte_fallback", "ignore_merges"}) {
+  for (const auto* option : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                             "byte_fallback", "ignore_merges"}) {
     const Json* value = member(json, {"model", option});
     if (!is_off(value)) unexpected(kTokenizer, fmt::format("model.{}", option), "it to be off", value);
   }
@@ -108,31 +112,34 @@ class TokenTable {
     if (at >= tokens_.size()) {
       tokens_.resize(at + 1);
       types_.resize(at + 1);
+      known_.resize(at + 1);
     }
     // A token may be listed both in the vocabulary and as added: the second says what it is.
-    if (types_[at] && tokens_[at] != token) {
-      throw Error(fmt::format("{}: {}: id {} belongs to \"{}\" and to \"{}\"", kTokenizer, field, at,
+    if (known_[at] && tokens_[at] != token) {
+      throw Error(fmt::format(R"({}: {}: id {} belongs to "{}" and to "{}")", kTokenizer, field, at,
                               tokens_[at], token));
     }
     tokens_[at] = token;
     types_[at] = type;
+    known_[at] = true;
   }
 
   void move_to(Vocabulary& vocabulary) {
-    const auto hole = std::find(types_.begin(), types_.end(), std::nullopt);
-    if (hole != types_.end()) {
+    const auto hole = std::find(known_.begin(), known_.end(), false);
+    if (hole != known_.end()) {
       throw Error(
           fmt::format("{}: model.vocab: expected every id below {} to have a token, found none for {}",
-                      kTokenizer, types_.size(), hole - types_.begin()));
+                      kTokenizer, known_.size(), hole - known_.begin()));
     }
     vocabulary.tokens = std::move(tokens_);
-    for (const auto& type : types_) vocabulary.types.push_back(*type);
+    vocabulary.types = std::move(types_);
   }
 
  private:
   std::size_t limit_;
   std::vector<std::string> tokens_;
-  std::vector<std::optional<TokenType>> types_;
+  std::vector<TokenType> types_;
+  std::vector<bool> known_;
 };
 
 void read_added_token(const Json& added, std::size_t at, TokenTable& table) {
@@ -142,7 +149,7 @@ void read_added_token(const Json& added, std::size_t at, TokenTable& table) {
   if (id == nullptr || content == nullptr || !content->is_string()) {
     unexpected(kTokenizer, field, "an id and a content", &added);
   }
-  for (const auto option : {"single_word", "lstrip", "rstrip"}) {
+  for (const auto* option : {"single_word", "lstrip", "rstrip"}) {
     if (!is_off(member(added, {option}))) {
       unexpected(kTokenizer, fmt::format("{}.{}", field, option), "false", member(added, {option}));
     }
@@ -236,7 +243,7 @@ void read_config(const std::string& text, Vocabulary& vocabulary) {
 
 /// Qwen's own choice, for a tokenizer.json that comes without its configuration.
 std::optional<std::int32_t> well_known_end(const Vocabulary& vocabulary) {
-  for (const auto name : {"<|im_end|>", "<|endoftext|>"}) {
+  for (const auto* name : {"<|im_end|>", "<|endoftext|>"}) {
     const auto id = find_token(vocabulary, name);
     if (id && vocabulary.types[static_cast<std::size_t>(*id)] == TokenType::control) return id;
   }

@@ -118,13 +118,18 @@ void run_on_small_stack(const std::function<void()>& work) {
 }
 
 double seconds_of(const std::function<void()>& work) {
-  std::chrono::duration<double> taken{};
+  double taken = 0;
   run_on_small_stack([&] {
-    const auto started = std::chrono::steady_clock::now();
+    const auto now = [] {
+      timespec time{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+      return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+    };
+    const double started = now();
     work();
-    taken = std::chrono::steady_clock::now() - started;
+    taken = now() - started;
   });
-  return taken.count();
+  return taken;
 }
 
 std::string repeat(std::string_view text, std::size_t times) {

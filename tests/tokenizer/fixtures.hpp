@@ -60,7 +60,7 @@ class TemporaryFile {
 /// Runs `work` on a thread with a stack of 256 KiB (1 MiB under AddressSanitizer, whose frames are larger).
 void run_on_small_stack(const std::function<void()>& work);
 
-/// Seconds that `work` takes on a small stack.
+/// Seconds of processor time that `work` takes on a small stack; what else the machine does is not counted.
 double seconds_of(const std::function<void()>& work);
 
 std::string repeat(std::string_view text, std::size_t times);

@@ -20,7 +20,7 @@ class Qwen3LongText : public test::Qwen3Test {};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kSecondsPerMegabyte = 20.0;
 #else
-constexpr double kSecondsPerMegabyte = 1.0;  // about 0.2 s is usual; a quadratic step takes minutes
+constexpr double kSecondsPerMegabyte = 1.0;  // 0.25 at most is usual
 #endif
 
 TEST_F(Qwen3LongText, CountsOfLongRuns) {

@@ -29,6 +29,16 @@ TEST(Report, TextShowsWhatATerminalWouldNot) {
             "      10  \"\\n\"\n"
             "     265  \"<|end|>\"  control\n"
             "4 tokens\n");
+  auto vocabulary = test::chat_vocabulary();
+  for (const auto* token : {"\u009B2J", "\x7F", "\u00E9"}) {
+    vocabulary.tokens.emplace_back(token);
+    vocabulary.types.push_back(TokenType::user_defined);
+  }
+  EXPECT_EQ(tokens_as_text(Tokenizer(vocabulary), std::vector<TokenId>{269, 270, 271}),
+            "     269  \"\\u009b2J\"\n"
+            "     270  \"\\u007f\"\n"
+            "     271  \"\u00E9\"\n"
+            "3 tokens\n");
   EXPECT_EQ(tokens_as_text(tokenizer, std::vector<TokenId>{'x'}), "     120  \"x\"\n1 token\n");
 }
 

@@ -81,6 +81,16 @@ TEST(VocabularyJson, ReadsTheConfiguration) {
       "d");
 }
 
+TEST(VocabularyJson, SaysWhatItLeavesOut) {
+  Json json = good();
+  json["post_processor"] = {{"type", "TemplateProcessing"}, {"single", Json::array()}};
+  json["added_tokens"][1]["normalized"] = true;
+  const test::CapturedLog log;
+  read(json);
+  EXPECT_THAT(log.text(), HasSubstr("post_processor: what it would put around texts is left out"));
+  EXPECT_THAT(log.text(), HasSubstr("\"<think>\" is to be found after normalization"));
+}
+
 TEST(VocabularyJson, RefusesWhatItWouldGetWrong) {
   EXPECT_THAT(refusal([](Json& j) { j["normalizer"] = nullptr; }),
               HasSubstr("normalizer.type: expected \"NFC\""));
