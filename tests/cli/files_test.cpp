@@ -1,0 +1,116 @@
+// inspect, tokenize, logits, synth.
+
+#include <cstring>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/program.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace inferno::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// The floats and the shape of a .npy file of float32.
+struct Npy {
+  std::string header;
+  std::vector<float> values;
+
+  explicit Npy(const std::filesystem::path& path) {
+    const auto bytes = read_file(path);
+    EXPECT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+    const std::size_t length =
+        static_cast<unsigned char>(bytes[8]) + 256 * static_cast<unsigned char>(bytes[9]);
+    EXPECT_EQ((10 + length) % 64, 0U);
+    header = bytes.substr(10, length);
+    values.resize((bytes.size() - 10 - length) / sizeof(float));
+    std::memcpy(values.data(), bytes.data() + 10 + length, values.size() * sizeof(float));
+  }
+};
+
+TEST(Inspect, JsonHasTheFixedFields) {
+  const auto json = run_inferno({"inspect", "--json"}).json();
+  EXPECT_EQ(json["version"], 3);
+  EXPECT_EQ(json["alignment"], 32);
+  EXPECT_EQ(json["metadata"]["general.architecture"], "qwen3");
+  EXPECT_EQ(json["metadata"]["tokenizer.ggml.tokens"].size(), 8192U);
+  EXPECT_EQ(json["total_bytes"], 12978752);
+  bool found = false;
+  for (const auto& tensor : json["tensors"]) {
+    for (const char* field : {"name", "type", "shape", "offset", "bytes"})
+      EXPECT_TRUE(tensor.contains(field));
+    if (tensor["name"] != "blk.3.attn_q.weight") continue;
+    found = true;
+    EXPECT_EQ(tensor["shape"], (std::vector<int>{256, 512}));
+    EXPECT_EQ(tensor["bytes"], 256 / 32 * 34 * 512);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(Inspect, TextNamesTensorsAndTotals) {
+  const auto ran = run_inferno({"inspect", INFERNO_MODELS "/tale-12m-q8_0.gguf"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, testing::AllOf(HasSubstr("blk.9.ffn_down.weight"), HasSubstr("general.architecture")));
+}
+
+TEST(Tokenize, TextFromAnArgumentOrStdin) {
+  const auto json = run_inferno({"tokenize", "--json", "Once upon a time"}).json();
+  EXPECT_EQ(json["ids"], (std::vector<int>{466, 470, 258, 412}));
+  EXPECT_EQ(json["tokens"].size(), 4U);
+  EXPECT_EQ(run_inferno({"tokenize", "--json"}, "Once upon a time").json(), json);
+  EXPECT_EQ(run_inferno({"tokenize", "--json", ""}).json()["ids"].size(), 0U);
+}
+
+TEST(Tokenize, ControlTokensAreTextWithNoSpecial) {
+  const auto parsed = run_inferno({"tokenize", "--json", "<|im_start|>user"}).json()["ids"];
+  const auto text = run_inferno({"tokenize", "--json", "--no-special", "<|im_start|>user"}).json()["ids"];
+  EXPECT_LT(parsed.size(), text.size());
+}
+
+TEST(Tokenize, DecodeIsTheWayBack) {
+  EXPECT_EQ(run_inferno({"tokenize", "--decode", "466,470,258,412"}).out, "Once upon a time");
+  EXPECT_EQ(run_inferno({"tokenize", "--json", "--decode", "466, 470,258,412"}).json()["text"],
+            "Once upon a time");
+  EXPECT_EQ(run_inferno({"tokenize", "--decode", ""}).out, "");
+}
+
+TEST(Logits, LastPositionAndAllAgreeWhateverTheChunk) {
+  const TemporaryFolder folder;
+  const auto ids = std::string("466,470,258,412,11,401,285");
+  for (const char* backend : {"scalar", "pool"}) {
+    const auto write = [&](const std::string& name, std::vector<std::string> more) {
+      const auto path = (folder / name).string();
+      more.insert(more.begin(), {"logits", "--ids", ids, "--out", path, "--backend", backend});
+      const auto ran = run_inferno(more);
+      EXPECT_EQ(ran.code, 0) << ran.err;
+      return Npy(path);
+    };
+    const auto last = write("last.npy", {});
+    const auto all = write("all.npy", {"--all"});
+    const auto chunked = write("chunked.npy", {"--all", "--chunk", "2"});
+    EXPECT_THAT(last.header, HasSubstr("(8192,)"));
+    EXPECT_THAT(all.header, HasSubstr("(7, 8192,)"));
+    ASSERT_EQ(all.values.size(), 7U * 8192);
+    EXPECT_TRUE(std::equal(last.values.begin(), last.values.end(), all.values.end() - 8192));
+    EXPECT_EQ(all.values, chunked.values);
+  }
+}
+
+TEST(Synth, WritesAModelThatRunsTheSameBytesForTheSameSeed) {
+  const TemporaryFolder folder;
+  const auto a = (folder / "a.gguf").string();
+  const auto b = (folder / "b.gguf").string();
+  const auto c = (folder / "c.gguf").string();
+  EXPECT_EQ(run_inferno({"synth", "--preset", "tiny", "--seed", "1", a}).code, 0);
+  EXPECT_EQ(run_inferno({"synth", "--preset", "tiny", "--seed", "1", b}).code, 0);
+  EXPECT_EQ(run_inferno({"synth", "--preset", "tiny", "--seed", "2", c, "--json"}).json()["preset"], "tiny");
+  EXPECT_EQ(read_file(a), read_file(b));
+  EXPECT_NE(read_file(a), read_file(c));
+  const auto json =
+      run_inferno({"generate", "-m", a, "-p", "hello", "-n", "3", "--ignore-eos", "--json"}).json();
+  EXPECT_EQ(json["ids"].size(), 3U);
+}
+
+}  // namespace
+}  // namespace inferno::test

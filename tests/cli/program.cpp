@@ -1,0 +1,49 @@
+#include "cli/program.hpp"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "support/temporary_folder.hpp"
+
+namespace inferno::test {
+namespace {
+
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+Ran run(const std::string& program, const std::vector<std::string>& arguments, const std::string& input) {
+  const TemporaryFolder folder;
+  const auto in = folder.write("in", input);
+  auto command = quoted(program);
+  for (const auto& argument : arguments) command += " " + quoted(argument);
+  command += " <" + in.string() + " >" + (folder / "out").string() + " 2>" + (folder / "err").string();
+  const int status =
+      std::system(command.c_str());  // NOLINT(cert-env33-c,concurrency-mt-unsafe): words are quoted
+  Ran ran;
+  ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  ran.out = read_file(folder / "out");
+  ran.err = read_file(folder / "err");
+  return ran;
+}
+
+}  // namespace
+
+nlohmann::json Ran::json() const {
+  auto parsed = nlohmann::json::parse(out, nullptr, false);
+  EXPECT_FALSE(parsed.is_discarded()) << "no JSON on stdout: " << out << err;
+  return parsed.is_discarded() ? nlohmann::json() : parsed;
+}
+
+Ran run_inferno(const std::vector<std::string>& arguments, const std::string& input) {
+  return run(INFERNO_PROGRAM, arguments, input);
+}
+
+Ran run_model_generate(const std::vector<std::string>& arguments) {
+  return run(MODEL_GENERATE_PROGRAM, arguments, "");
+}
+
+}  // namespace inferno::test

@@ -1,0 +1,149 @@
+// Exit codes, help, and what goes where: 0 done, 1 the work failed, 2 bad usage; results on stdout, the rest
+// on stderr.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/program.hpp"
+
+namespace inferno::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<std::string> kCommands = {"generate", "bench",  "verify", "inspect",
+                                            "tokenize", "logits", "synth",  "backends"};
+
+TEST(Usage, EveryCommandHasHelpWithExamples) {
+  for (const auto& command : kCommands) {
+    const auto ran = run_inferno({command, "--help"});
+    EXPECT_EQ(ran.code, 0) << command;
+    EXPECT_THAT(ran.out, HasSubstr("Examples:")) << command;
+    EXPECT_THAT(ran.out, HasSubstr("inferno " + command)) << command;
+  }
+  const auto ran = run_inferno({"--help"});
+  EXPECT_EQ(ran.code, 0);
+  for (const auto& command : kCommands) EXPECT_THAT(ran.out, HasSubstr(command));
+}
+
+TEST(Usage, Version) {
+  const auto ran = run_inferno({"--version"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, testing::MatchesRegex("inferno [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Usage, BadUsageIsExitCode2AndSaysSoOnStderr) {
+  const std::vector<std::vector<std::string>> bad = {
+      {},
+      {"sing"},
+      {"generate", "--no-such-option"},
+      {"generate", "-n", "-1"},
+      {"generate", "-n", "many"},
+      {"generate", "--kv", "large", "-n", "1"},
+      {"generate", "--backend", "abacus", "-n", "1"},
+      {"generate", "--temp", "-1", "-n", "1"},
+      {"generate", "--temp", "nan", "-n", "1"},
+      {"generate", "--top-p", "1.5", "-n", "1"},
+      {"generate", "--logit-bias", "five", "-n", "1"},
+      {"generate", "--logit-bias", "999999=1", "-n", "1"},
+      {"generate", "--stop", "", "-n", "1"},
+      {"generate", "--steps-per-submit", "0", "-n", "1"},
+      {"generate", "--ctx", "2", "-n", "1"},
+      {"tokenize", "--decode", "1,x"},
+      {"tokenize", "--decode", "99999999"},
+      {"logits", "--ids", "1,2"},
+      {"logits", "--ids", "", "--out", "/tmp/never.npy"},
+      {"logits", "--ids", "-4", "--out", "/tmp/never.npy"},
+      {"synth", "--preset", "huge", "/tmp/never.gguf"},
+      {"synth", "--type", "q9", "/tmp/never.gguf"},
+      {"verify", "--backend", "abacus"},
+      {"bench", "--backend", "abacus"},
+  };
+  for (const auto& arguments : bad) {
+    const auto ran = run_inferno(arguments);
+    EXPECT_EQ(ran.code, 2) << testing::PrintToString(arguments) << ran.err;
+    EXPECT_THAT(ran.out, IsEmpty()) << testing::PrintToString(arguments);
+    EXPECT_THAT(ran.err, testing::Not(IsEmpty())) << testing::PrintToString(arguments);
+  }
+}
+
+TEST(Usage, WorkThatFailsIsExitCode1WithOneLine) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"generate", "-m", "/no/such/file.gguf"},
+                                             {"inspect", "/no/such/file.gguf"},
+                                             {"inspect", "/"},
+                                             {"logits", "--ids", "1", "--out", "/no/such/folder/x.npy"},
+                                             {"generate", "--backend", "vulkan", "-n", "1"},
+                                             {"synth", "--preset", "tiny", "/no/such/folder/x.gguf"}}) {
+    const auto ran = run_inferno(arguments);
+    EXPECT_EQ(ran.code, 1) << testing::PrintToString(arguments) << ran.err;
+    EXPECT_THAT(ran.out, IsEmpty());
+    EXPECT_THAT(ran.err, testing::StartsWith("error: "));
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  }
+}
+
+TEST(Usage, NothingIsColouredWhereThereIsNoTerminal) {
+  const auto ran = run_inferno({"generate", "-n", "2", "-v"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out + ran.err, testing::Not(HasSubstr("\x1b")));
+}
+
+TEST(Backends, ListsEveryNameWithADeviceOrAReason) {
+  const auto list = run_inferno({"backends", "--json"}).json();
+  std::vector<std::string> names;
+  for (const auto& backend : list) {
+    names.push_back(backend["name"]);
+    if (backend["available"].get<bool>()) {
+      EXPECT_NE(backend["device"], "");
+    } else {
+      EXPECT_NE(backend["reason"], "");
+    }
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"scalar", "simd", "parallel", "pool", "hybrid", "metal", "vulkan",
+                                            "cuda", "gpu", "auto"}));
+}
+
+TEST(ModelGenerate, TakesThePositionalForm) {
+  const std::string model = INFERNO_MODELS "/tale-12m-q8_0.gguf";
+  const auto expected = run_inferno({"generate", "-p", "Once upon a time", "-n", "5", "--json"})
+                            .json()["text"]
+                            .get<std::string>();
+  for (const auto& options : std::vector<std::vector<std::string>>{{},
+                                                                   {"--kv"},
+                                                                   {"--kv", "none"},
+                                                                   {"--kv", "basic"},
+                                                                   {"--kv", "paged"},
+                                                                   {"--kv=basic", "--backend", "pool"},
+                                                                   {"--backend=pool"}}) {
+    auto arguments = options;
+    arguments.insert(arguments.end(), {model, "Once upon a time", "5"});
+    const auto ran = run_model_generate(arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, testing::StartsWith("Once upon a time" + expected))
+        << testing::PrintToString(options);
+    for (const char* metric :
+         {"backend", "kv", "time_to_first_token_ms", "decode_tokens_per_second", "per_forward_ms"}) {
+      EXPECT_THAT(ran.out, HasSubstr(metric));
+    }
+  }
+}
+
+TEST(ModelGenerate, RefusesWhatItCannotRead) {
+  const std::string model = INFERNO_MODELS "/tale-12m-q8_0.gguf";
+  for (const auto& arguments : std::vector<std::vector<std::string>>{{},
+                                                                     {model},
+                                                                     {model, "x"},
+                                                                     {model, "x", "many"},
+                                                                     {model, "x", "-3"},
+                                                                     {"--kv=big", model, "x", "1"},
+                                                                     {"--what", model, "x", "1"}}) {
+    EXPECT_EQ(run_model_generate(arguments).code, 2) << testing::PrintToString(arguments);
+  }
+  EXPECT_EQ(run_model_generate({"/no/such/file", "x", "1"}).code, 1);
+  EXPECT_EQ(run_model_generate({"--help"}).code, 0);
+}
+
+}  // namespace
+}  // namespace inferno::test
