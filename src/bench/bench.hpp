@@ -20,9 +20,10 @@ namespace inferno::bench {
 /// row and copying its blocks to the others, and used again by every repeat.
 struct Workload {
   std::uint32_t rows = 1;
-  std::uint32_t prompt = 128;          ///< 0: no prefill is measured
-  std::uint32_t gen = 64;              ///< 0: no decode is measured
-  std::optional<std::uint32_t> depth;  ///< nullopt: `prompt`, decoding goes on where the prompt ends
+  std::uint32_t prompt = 128;  ///< 0: no prefill is measured
+  std::uint32_t gen = 64;      ///< 0: no decode is measured
+  std::optional<std::uint32_t> depth =
+      std::nullopt;  ///< nullopt: `prompt`, decoding goes on where the prompt ends
   std::uint32_t repeats = 5;
   std::uint32_t steps_per_submit = 1;
   std::uint32_t prefill_chunk = 512;
