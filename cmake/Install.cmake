@@ -72,5 +72,5 @@ install(FILES
   DESTINATION "${package_dir}")
 install(DIRECTORY include/inferno DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
 
-install(FILES models/tale-12m-q8_0.gguf models/README.md DESTINATION "${CMAKE_INSTALL_DATADIR}/inferno/models")
+install(FILES models/tale-12m-q8_0.gguf models/tale-12m-q8_0.golden.json models/README.md DESTINATION "${CMAKE_INSTALL_DATADIR}/inferno/models")
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
