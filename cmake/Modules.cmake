@@ -18,6 +18,10 @@ function(inferno_test name)
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_DEPENDS} inferno_flags GTest::gmock GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  if(INFERNO_SANITIZE)
+    # Instrumented GoogleTest macros take the optimizer longer than the tests run; what is tested stays optimized.
+    target_compile_options(test_${name} PRIVATE -O0)
+  endif()
   target_compile_definitions(test_${name} PRIVATE
     INFERNO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
     INFERNO_MODELS="${PROJECT_SOURCE_DIR}/models")
