@@ -147,6 +147,22 @@ std::uint32_t read_vocab_size(const gguf::File& file, const MetadataReader& meta
   return static_cast<std::uint32_t>(rows);
 }
 
+/// What is left over changes nothing that inferno knows of; the user may know better.
+void report_unread_keys(const gguf::File& file, const MetadataReader& metadata) {
+  constexpr std::size_t kShown = 10;
+  std::string list;
+  std::size_t count = 0;
+  for (const auto& key : metadata.unread_keys()) {
+    // YaRN's settings beside another scaling type say nothing.
+    if (key.compare(0, metadata.full_key("rope.").size(), metadata.full_key("rope.")) == 0) continue;
+    ++count;
+    if (count <= kShown) list += fmt::format("{}{}", count == 1 ? "" : ", ", quote(key));
+  }
+  if (count == 0) return;
+  log().warn("{}: {} unknown metadata {} not used: {}{}", file_name_for_messages(file), count,
+             count == 1 ? "key is" : "keys are", list, count > kShown ? ", ..." : "");
+}
+
 float read_epsilon(const MetadataReader& metadata) {
   constexpr std::string_view kKey = "attention.layer_norm_rms_epsilon";
   const auto number = metadata.optional_number(kKey);
@@ -191,6 +207,7 @@ ModelConfig read_config(const gguf::File& file) {
   config.rope_base = read_rope_base(metadata);
   config.rope_scaling = read_rope_scaling(metadata, config.context_length);
   config.vocab_size = read_vocab_size(file, metadata, config.hidden_size);
+  report_unread_keys(file, metadata);
   config.tied_head = file.find_tensor("output.weight") == nullptr;
   return config;
 }

@@ -50,6 +50,21 @@ std::string describe(const gguf::Value& value) {
   return fmt::format("{}", value.as_number().value_or(0.0));
 }
 
+const gguf::Value* MetadataReader::find(std::string_view key) const {
+  auto full = full_key(key);
+  const gguf::Value* value = file_.find(full);
+  read_.insert(std::move(full));
+  return value;
+}
+
+std::vector<std::string> MetadataReader::unread_keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : file_.metadata()) {
+    if (key.compare(0, prefix_.size(), prefix_) == 0 && read_.count(key) == 0) keys.push_back(key);
+  }
+  return keys;
+}
+
 void MetadataReader::fail(std::string_view message) const {
   throw Error(fmt::format("{}: {}", file_name_for_messages(file_), message));
 }
@@ -61,7 +76,7 @@ std::uint32_t MetadataReader::count(std::string_view key, std::uint32_t max) con
 }
 
 std::optional<std::uint32_t> MetadataReader::optional_count(std::string_view key, std::uint32_t max) const {
-  const gguf::Value* value = file_.find(full_key(key));
+  const gguf::Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto* array = value->as_array();
   const auto number = array != nullptr ? uniform_entry(*array) : value->as_unsigned();
@@ -73,7 +88,7 @@ std::optional<std::uint32_t> MetadataReader::optional_count(std::string_view key
 }
 
 std::optional<double> MetadataReader::optional_number(std::string_view key) const {
-  const gguf::Value* value = file_.find(full_key(key));
+  const gguf::Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto number = value->as_number();
   if (!number || !std::isfinite(*number)) {
@@ -83,7 +98,7 @@ std::optional<double> MetadataReader::optional_number(std::string_view key) cons
 }
 
 std::optional<std::string> MetadataReader::optional_text(std::string_view key) const {
-  const gguf::Value* value = file_.find(full_key(key));
+  const gguf::Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto* text = value->as_string();
   if (text == nullptr)
@@ -92,7 +107,7 @@ std::optional<std::string> MetadataReader::optional_text(std::string_view key) c
 }
 
 std::optional<bool> MetadataReader::optional_flag(std::string_view key) const {
-  const gguf::Value* value = file_.find(full_key(key));
+  const gguf::Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto flag = value->as_bool();
   if (!flag) fail(fmt::format("metadata {} is {}; expected true or false", full_key(key), describe(*value)));

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gguf/reader.hpp"
 
@@ -18,7 +20,6 @@ class MetadataReader {
 
   const gguf::File& file() const { return file_; }
   std::string full_key(std::string_view key) const { return prefix_ + std::string(key); }
-  bool has(std::string_view key) const { return file_.find(full_key(key)) != nullptr; }
 
   /// A whole number in [1, max]. An array (one entry per layer) is accepted if all its entries are equal.
   /// Throws Error if it is missing or out of range.
@@ -30,12 +31,19 @@ class MetadataReader {
   std::optional<std::string> optional_text(std::string_view key) const;
   std::optional<bool> optional_flag(std::string_view key) const;
 
+  /// Keys of this architecture that nothing has asked for, in file order.
+  std::vector<std::string> unread_keys() const;
+
   /// Throws Error: "<file>: <message>".
   [[noreturn]] void fail(std::string_view message) const;
 
  private:
+  /// The value or nullptr; the key counts as read.
+  const gguf::Value* find(std::string_view key) const;
+
   const gguf::File& file_;
   std::string prefix_;
+  mutable std::set<std::string, std::less<>> read_;
 };
 
 /// A metadata value on one line, shortened, for messages.

@@ -201,5 +201,13 @@ TEST(Config, NeverIgnoresSettingsOfOtherArchitectures) {
   EXPECT_EQ(config_of(with("qwen3.attention.sliding_window", std::uint32_t{4096})).layers, 2U);
 }
 
+TEST(Config, ReportsKeysThatItDoesNotUse) {
+  EXPECT_EQ(test::warnings(RandomModel{}), "");
+  const auto text = test::warnings(with("qwen3.pooling_type", std::uint32_t{3}));
+  EXPECT_THAT(text, testing::HasSubstr("\"qwen3.pooling_type\""));
+  EXPECT_THAT(text, testing::HasSubstr("1 unknown metadata key is not used"));
+  EXPECT_EQ(test::warnings(with("other.pooling_type", std::uint32_t{3})), "");
+}
+
 }  // namespace
 }  // namespace inferno

@@ -2,12 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <inferno/error.hpp>
 
 #include "model/loaded_model.hpp"
+#include "platform/log.hpp"
 #include "support/random_model.hpp"
 
 namespace inferno::test {
@@ -29,6 +32,16 @@ inline void expect_refused(const RandomModel& model, const std::vector<std::stri
   for (const auto& part : parts) EXPECT_THAT(message, testing::HasSubstr(part));
   EXPECT_THAT(message, testing::HasSubstr("inferno-test-")) << "no file name";
   EXPECT_THAT(message, testing::Not(testing::HasSubstr("\n")));
+}
+
+/// What is logged while the model is loaded.
+inline std::string warnings(const RandomModel& model) {
+  const TemporaryFile file(model);
+  std::ostringstream text;
+  log().sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+  const LoadedModel loaded(file.path());
+  log().sinks().pop_back();
+  return text.str();
 }
 
 }  // namespace inferno::test

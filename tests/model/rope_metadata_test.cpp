@@ -94,6 +94,16 @@ TEST(RopeMetadata, HonoursTheOlderNameOfTheFactor) {
 TEST(RopeMetadata, TakesTheContextLengthIfYarnDoesNotNameTheOriginal) {
   const auto scaling = scaling_of({{kType, std::string("yarn")}, {kFactor, 4.0F}});
   EXPECT_EQ(scaling.original_context, 4096U);
+  EXPECT_THAT(test::warnings(with({{kType, std::string("yarn")}, {kFactor, 4.0F}})),
+              testing::AllOf(testing::HasSubstr(kOriginal), testing::HasSubstr("4096")));
+}
+
+TEST(RopeMetadata, AMissingBaseIsTheFormatsWithAWarning) {
+  RandomModel model;
+  model.without_keys = {"qwen3.rope.freq_base"};
+  const TemporaryFile file(model);
+  EXPECT_EQ(read_config(gguf::File::open(file.path())).rope_base, 10000.0F);
+  EXPECT_THAT(test::warnings(model), testing::HasSubstr("qwen3.rope.freq_base"));
 }
 
 TEST(RopeMetadata, RefusesOtherTypesByName) {
