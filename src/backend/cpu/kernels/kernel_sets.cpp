@@ -37,12 +37,13 @@ const KernelSet& named_set(std::string_view name) {
 }  // namespace
 
 std::span<const KernelSet* const> kernel_sets() {
-  static constexpr std::array kSets {
 #if defined(__x86_64__)
-    &kAvx512Vnni, &kAvxVnni, &kAvx2, &kSse2,
+  static constexpr std::array kSets{&kAmx, &kAvx512Vnni, &kAvxVnni, &kAvx2, &kSse2, &kPlain};
+#elif defined(__aarch64__)
+  static constexpr std::array kSets{&kNeonDot, &kNeon, &kPlain};
+#else
+  static constexpr std::array kSets{&kPlain};
 #endif
-        &kPlain
-  };
   return kSets;
 }
 

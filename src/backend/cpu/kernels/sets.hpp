@@ -7,10 +7,14 @@
 namespace inferno::cpu {
 
 #if defined(__x86_64__)
+extern const KernelSet kAmx;
 extern const KernelSet kAvx512Vnni;
 extern const KernelSet kAvxVnni;
 extern const KernelSet kAvx2;
 extern const KernelSet kSse2;
+#elif defined(__aarch64__)
+extern const KernelSet kNeonDot;
+extern const KernelSet kNeon;
 #endif
 extern const KernelSet kPlain;
 

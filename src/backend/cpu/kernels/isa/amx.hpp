@@ -1,0 +1,17 @@
+#pragma once
+
+#include "backend/cpu/kernels/isa/avx512.hpp"
+
+namespace inferno::cpu {
+namespace {
+
+/// AVX-512 for all but products with many tokens (amx.cpp): activations of sixteen tokens stand together, as
+/// a tile register takes them.
+struct Amx : Avx512 {
+  static constexpr int kTileTokens = 16;
+  static constexpr int kMatmulTokens = 8;
+  static constexpr int kMatmulPanels = 1;
+};
+
+}  // namespace
+}  // namespace inferno::cpu
