@@ -211,7 +211,8 @@ std::string describe_json(const File& file) {
   result["version"] = file.version();
   result["alignment"] = file.alignment();
   Json metadata = Json::object();
-  // Appended as to a list: operator[] searches an ordered object from its start, and the keys are unique already.
+  // Appended as to a list: operator[] searches an ordered object from its start, and the keys are unique
+  // already.
   auto& members = metadata.get_ref<Json::object_t&>();
   for (const auto& [key, value] : file.metadata()) members.emplace_back(key, to_json(value));
   result["metadata"] = std::move(metadata);

@@ -54,8 +54,8 @@ class File {
   const TensorInfo* find_tensor(std::string_view name) const;
   /// The tensor's bytes; valid as long as the File lives.
   std::span<const std::byte> data(const TensorInfo& tensor) const;
-  /// Says that these bytes of some tensor will not be looked at for a while: the memory of a mapped file's pages is given back.
-  /// They can still be read, from the file.
+  /// Says that these bytes of some tensor will not be looked at for a while: the memory of a mapped file's
+  /// pages is given back. They can still be read, from the file.
   void drop_pages(std::span<const std::byte> part) const;
   /// Sum of the sizes of all shards in bytes.
   std::uint64_t total_bytes() const;

@@ -47,8 +47,8 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return {address_, size_}; }
-  /// Gives the memory of whole pages inside `part` back to the system; they are read from the file again if they are looked at.
-  /// Nothing happens to a file that was read instead of mapped.
+  /// Gives the memory of whole pages inside `part` back to the system; they are read from the file again if
+  /// they are looked at. Nothing happens to a file that was read instead of mapped.
   void drop_pages(std::span<const std::byte> part) const;
 
  private:
