@@ -87,7 +87,6 @@ std::uint64_t HeaderParser::count(std::string_view field, std::uint64_t limit, s
   const std::uint64_t at = cursor_.position();
   const auto found = number<std::uint64_t>(field);
   if (found > limit) fail(field, at, fmt::format("at most {}", limit), fmt::format("{}", found));
-  // Only known once both counts are read, so this check compares with all that follows.
   if (found > cursor_.remaining() / min_bytes) {
     fail(field, at,
          fmt::format("at most {} in the {} bytes that follow", cursor_.remaining() / min_bytes,

@@ -7,16 +7,14 @@
 /// real files have; they keep the memory for a header small, whatever the size of the file.
 namespace inferno::gguf {
 
-inline constexpr std::uint64_t kMaxEntries = 65536;   ///< metadata entries; real files: under 100
-inline constexpr std::uint64_t kMaxTensors = 65536;   ///< per file; real files: under 10,000
-inline constexpr std::uint64_t kMaxKeyBytes = 65535;  ///< the specification's
-inline constexpr std::uint64_t kMaxTensorName =
-    255;  ///< in bytes; the specification says 64, some writers more
-inline constexpr std::uint32_t kMaxDimensions = 4;  ///< the specification's
-inline constexpr std::uint32_t kMaxArrayDepth = 8;  ///< arrays in arrays; real files: 1
-inline constexpr std::uint64_t kMaxStrings =
-    1U << 24U;                                      ///< strings and arrays inside arrays, over the whole file
-inline constexpr std::uint64_t kMaxShards = 65535;  ///< `split.count` is a u16
+inline constexpr std::uint64_t kMaxEntries = 65536;      ///< metadata entries; real files: under 100
+inline constexpr std::uint64_t kMaxTensors = 65536;      ///< per file; real files: under 10,000
+inline constexpr std::uint64_t kMaxKeyBytes = 65535;     ///< the specification's
+inline constexpr std::uint64_t kMaxTensorName = 255;     ///< bytes; the specification says 64
+inline constexpr std::uint32_t kMaxDimensions = 4;       ///< the specification's
+inline constexpr std::uint32_t kMaxArrayDepth = 8;       ///< arrays in arrays; real files: 1
+inline constexpr std::uint64_t kMaxStrings = 1U << 22U;  ///< in all arrays of a file; real files: 500,000
+inline constexpr std::uint64_t kMaxShards = 65535;       ///< `split.count` is a u16
 
 inline constexpr std::uint32_t kDefaultAlignment = 32;
 inline constexpr std::uint32_t kMinAlignment = 8;          ///< the specification's: a multiple of 8

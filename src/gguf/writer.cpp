@@ -37,8 +37,15 @@ class Bytes {
   void pad(std::uint64_t alignment) { bytes_.resize(align_up(bytes_.size(), alignment)); }
   std::span<const std::byte> get() const { return std::as_bytes(std::span(bytes_)); }
 
+  /// Counts strings and arrays inside arrays; false once there are more than the reader takes.
+  bool count_nested(std::uint64_t count) {
+    nested_ += count;
+    return nested_ <= kMaxStrings;
+  }
+
  private:
   std::string bytes_;
+  std::uint64_t nested_ = 0;
 };
 
 /// The place of an element type's list among the alternatives of Array::elements.
@@ -57,6 +64,11 @@ void write_array(Bytes& out, const Array& array, std::string_view key, std::uint
   if (depth > kMaxArrayDepth) {
     throw Error(fmt::format("metadata key {}: expected arrays nested at most {} deep, found more", quote(key),
                             kMaxArrayDepth));
+  }
+  if (value_type_bytes(array.element_type) == 0 && !out.count_nested(array.size())) {
+    throw Error(
+        fmt::format("metadata key {}: expected at most {} strings and arrays in all arrays, found more",
+                    quote(key), kMaxStrings));
   }
   out.number(static_cast<std::uint32_t>(array.element_type));
   out.number(static_cast<std::uint64_t>(array.size()));
@@ -188,6 +200,11 @@ void Writer::write(const std::filesystem::path& path, const Progress& progress) 
       }
     }
   }
+  if (metadata_.size() >= kMaxEntries || tensors_.size() > kMaxTensors) {
+    throw Error(
+        fmt::format("{}: expected less than {} metadata entries and at most {} tensors, found {} and {}",
+                    quote(path.native()), kMaxEntries, kMaxTensors, metadata_.size(), tensors_.size()));
+  }
   const bool adds_alignment = !names_alignment && alignment_ != kDefaultAlignment;
 
   Bytes header;
@@ -208,6 +225,12 @@ void Writer::write(const std::filesystem::path& path, const Progress& progress) 
     for (const std::uint64_t dimension : tensor.shape) header.number(dimension);
     header.number(static_cast<std::uint32_t>(tensor.format->type));
     header.number(data_bytes);
+    constexpr std::uint64_t kMaxDataBytes = std::uint64_t{1}
+                                            << 62U;  // a tensor has at most 2^59: no sum wraps
+    if (data_bytes > kMaxDataBytes) {
+      throw Error(fmt::format("tensor {}: expected at most {} bytes before it, found {}", quote(tensor.name),
+                              kMaxDataBytes, data_bytes));
+    }
     data_bytes =
         align_up(data_bytes + row_bytes(*tensor.format, tensor.shape) * row_count(tensor.shape), alignment_);
   }

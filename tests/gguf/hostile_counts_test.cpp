@@ -206,11 +206,11 @@ TEST(HostileCounts, AFaultAfterHundredsOfMegabytes) {
               HasSubstr("metadata entry 2 of 2: key"));
   EXPECT_THAT(with_array(ValueType::boolean, 256 * kMegabyte, 256 * kMegabyte),
               HasSubstr("metadata entry 2 of 2: key"));
-  EXPECT_THAT(with_array(ValueType::string, 16 * kMegabyte, 128 * kMegabyte),
+  EXPECT_THAT(with_array(ValueType::string, 4 * kMegabyte, 32 * kMegabyte),
               HasSubstr("metadata entry 2 of 2: key"));
-  EXPECT_THAT(with_array(ValueType::string, 17 * kMegabyte, 136 * kMegabyte),
-              HasSubstr("at most 16777216 strings"));
-  EXPECT_THAT(with_array(ValueType::array, 8 * kMegabyte, 96 * kMegabyte),
+  EXPECT_THAT(with_array(ValueType::string, 5 * kMegabyte, 40 * kMegabyte),
+              HasSubstr("at most 4194304 strings"));
+  EXPECT_THAT(with_array(ValueType::array, 4 * kMegabyte, 48 * kMegabyte),
               HasSubstr("metadata entry 2 of 2: key"));
   folder.write("x.gguf", GgufBytes::header(0, 2).key("a", ValueType::string).number(512 * kMegabyte).get());
   std::filesystem::resize_file(path, 600 * kMegabyte);

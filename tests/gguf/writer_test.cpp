@@ -257,6 +257,21 @@ TEST(Writer, RefusesWhatTheReaderWould) {
                 w.add("a", deep);
               }),
               HasSubstr("nested at most 8 deep"));
+  EXPECT_THAT(message([](W w) {
+                w.add("a", Array{ValueType::string, std::vector<std::string>((4U << 20U) + 1)});
+              }),
+              HasSubstr("at most 4194304 strings and arrays"));
+  EXPECT_THAT(message([](W w) {
+                for (int i = 0; i < 65536; ++i) w.add(std::to_string(i), true);
+              }),
+              HasSubstr("less than 65536 metadata entries"));
+  EXPECT_THAT(message([](W w) {
+                const gguf::Writer::Fill nothing = [](std::uint64_t, std::span<std::byte>) {};
+                for (int i = 0; i < 20; ++i) {
+                  w.add_tensor(std::to_string(i), TensorType::f32, {std::uint64_t{1} << 56U}, nothing);
+                }
+              }),
+              HasSubstr("bytes before it"));
   EXPECT_THAT(message([&](W w) { w.add_tensor("", TensorType::f32, {16}, data); }), HasSubstr("name"));
   EXPECT_THAT(message([&](W w) { w.add_tensor(std::string(256, 'w'), TensorType::f32, {16}, data); }),
               HasSubstr("1 to 255"));
