@@ -12,8 +12,9 @@ namespace inferno::toy {
 /// to another.
 class FlawedExecutor : public Executor {
  public:
-  /// `flaw`: ignores_stop_ids, ignores_cancel, ignores_references, ignores_penalties, ignores_masks,
-  /// ignores_sinks, forgets_slots, chains_one_step, refuses_too_late, accepts_bad_positions, never_loses.
+  /// `flaw`: ignores_stop_ids, ignores_stop_rows, ignores_cancel, ignores_references, ignores_slots,
+  /// ignores_penalties, ignores_what_was_generated, ignores_masks, ignores_sinks, accepts_bad_positions or
+  /// refuses_too_late. Under any other name nothing is wrong, and the test that expects a failure says so.
   FlawedExecutor(std::unique_ptr<Executor> inner, std::string flaw)
       : inner_(std::move(inner)), flaw_(std::move(flaw)) {}
 
