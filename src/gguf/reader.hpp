@@ -30,7 +30,9 @@ struct OpenOptions {
 };
 
 /// A GGUF file, version 2 or 3, whole or split into shards (opened from the first). Everything in the
-/// header has been checked against the real file sizes: every tensor's bytes exist, none overlap.
+/// header has been checked against the real file sizes: every tensor's bytes exist, none overlap. Tensors
+/// stand in ascending order; gaps between them are allowed. The padding after the last one may be missing: no
+/// tensor byte is. Other bytes after it are ignored with a warning, unless they are another GGUF file.
 class File {
  public:
   /// Throws Error with one line that names the file, the field or tensor, the offset, what was expected
