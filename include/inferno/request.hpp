@@ -12,13 +12,13 @@ namespace inferno {
 
 /// What to generate.
 struct Request {
-  std::string prompt;                    ///< raw text; control tokens in it are recognized
-  std::vector<std::int32_t> prompt_ids;  ///< taken instead of `prompt` if not empty
-  std::uint32_t max_tokens = 128;        ///< ends earlier at an end token, a stop string or the context's end
-  SamplingSettings sampling;
-  std::vector<std::string> stop;   ///< the text ends right before the first of these
-  bool ignore_end_tokens = false;  ///< go on after end tokens
-  bool hash_logits = false;        ///< read logits back and hash them (Generation::logits_hash)
+  std::string prompt = {};                    ///< raw text; control tokens in it are recognized
+  std::vector<std::int32_t> prompt_ids = {};  ///< taken instead of `prompt` if not empty
+  std::uint32_t max_tokens = 128;  ///< ends earlier at an end token, a stop string or the context's end
+  SamplingSettings sampling = {};
+  std::vector<std::string> stop = {};  ///< the text ends right before the first of these
+  bool ignore_end_tokens = false;      ///< go on after end tokens
+  bool hash_logits = false;            ///< read logits back and hash them (Generation::logits_hash)
 };
 
 enum class FinishReason : std::uint8_t {
