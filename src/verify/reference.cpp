@@ -105,13 +105,13 @@ class Reference {
     };
     // An unknown format throws here, where it can be caught, before any thread is started.
     part(0, 1);
-    std::vector<std::thread> team;
+    std::vector<std::jthread> team;  // joins by itself, also when a thread cannot be started
     const auto share = [&](std::uint64_t index) {
       return static_cast<std::uint32_t>(1 + (matrix.rows - 1) * index / threads_);
     };
     for (std::uint32_t i = 1; i < threads_; ++i) team.emplace_back(part, share(i), share(i + 1));
     part(share(0), share(1));
-    for (auto& thread : team) thread.join();
+    team.clear();
     return y;
   }
 

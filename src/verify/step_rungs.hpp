@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/loaded_model.hpp"
@@ -44,8 +45,8 @@ struct Answers {
 /// Where rungs go: those that were climbed, and those that a backend cannot be asked to climb.
 class RungWriter {
  public:
-  RungWriter(Report& report, const RungCallback& on_rung, std::string model)
-      : report_(report), on_rung_(on_rung), model_(std::move(model)) {}
+  RungWriter(Report& report, RungCallback on_rung, std::string model)
+      : report_(report), on_rung_(std::move(on_rung)), model_(std::move(model)) {}
 
   void add(Rung rung);
   void skip(std::string name, std::string backend, std::string reason);
@@ -54,7 +55,7 @@ class RungWriter {
 
  private:
   Report& report_;
-  const RungCallback& on_rung_;
+  RungCallback on_rung_;
   std::string model_;
 };
 
