@@ -58,12 +58,7 @@ bool has_dot_product() {
 #endif
 }
 
-#if defined(__clang__)
-__attribute__((target("dotprod")))
-#else
-__attribute__((target("+dotprod")))
-#endif
-void int8_dot_product(std::uint64_t iterations) {
+__attribute__((target("arch=armv8.2-a+dotprod"))) void int8_dot_product(std::uint64_t iterations) {
   INFERNO_CHAINS_OF(int32x4_t, vdupq_n_s32(0))
   int8x16_t a = vdupq_n_s8(1);
   int8x16_t b = vdupq_n_s8(1);
