@@ -46,14 +46,14 @@ TEST(PackedMatrix, PutsEachRowInItsLane) {
   for (std::uint32_t row = 0; row < 32; ++row) {
     for (std::uint32_t block = 0; block < 9; ++block) {
       const auto in_segment = block % 8;
-      const std::uint32_t count = block < 8 ? 8 : 1;
+      const std::size_t quants = block < 8 ? 256 : 64;
       const std::byte* segment =
           packed.data() + row / 16 * panel_bytes + (block < 8 ? 0 : PackedMatrix::segment_bytes(8));
       std::uint16_t scale = 0;
-      std::memcpy(&scale, segment + std::size_t{count} * 512 + (in_segment * 16 + row % 16) * 2, 2);
+      std::memcpy(&scale, segment + (in_segment * 16 + row % 16) * 2, 2);
       ASSERT_EQ(scale, row < 17 ? row + 256 * block : 0);
       for (std::uint32_t i = 0; i < 32; ++i) {
-        const auto at = in_segment * 512 + i / 4 * 64 + row % 16 * 4 + i % 4;
+        const auto at = quants + in_segment * 512 + i / 4 * 64 + row % 16 * 4 + i % 4;
         const auto integer = static_cast<std::uint8_t>(row * 50 + block * 7 + i + 128);
         ASSERT_EQ(std::to_integer<int>(segment[at]), row < 17 ? integer : 0)
             << row << " " << block << " " << i;

@@ -62,16 +62,17 @@ struct AmxMatmul {
   };
 
   static void prepare(const std::byte* source, std::size_t count, Segment& segment) {
+    for (std::size_t b = 0; b < count; ++b) {
+      const Floats scale = Isa::load_half(source + b * kRows * sizeof(std::uint16_t));
+      Isa::store(segment.scales[b], scale);
+      Isa::store(segment.undo[b], Isa::multiply(scale, Isa::broadcast(-Math::kRounder)));
+    }
+    source += PackedMatrix::scale_bytes(count);
     const __m512i bias = _mm512_set1_epi8(-128);
     std::uint8_t* target = segment.weights[0];
     for (std::size_t i = 0; i < count * kBlockBytes; i += 64) {
-      Isa::prefetch(source + i + PackedMatrix::segment_bytes(kSegmentBlocks));
+      Isa::prefetch_far(source + i + PackedMatrix::segment_bytes(kSegmentBlocks));
       _mm512_store_si512(target + i, _mm512_xor_si512(_mm512_loadu_si512(source + i), bias));
-    }
-    for (std::size_t b = 0; b < count; ++b) {
-      const Floats scale = Isa::load_half(source + count * kBlockBytes + b * kRows * sizeof(std::uint16_t));
-      Isa::store(segment.scales[b], scale);
-      Isa::store(segment.undo[b], Isa::multiply(scale, Isa::broadcast(-Math::kRounder)));
     }
   }
 

@@ -41,7 +41,7 @@ struct Matmul {
 
   /// One segment of a group of panels.
   struct Segment {
-    const std::byte* weights;  ///< of the first panel
+    const std::byte* bytes;    ///< of the first panel
     std::size_t panel_stride;  ///< bytes from panel to panel
     std::uint32_t first;       ///< block
     std::uint32_t count;       ///< of blocks
@@ -51,8 +51,8 @@ struct Matmul {
   INFERNO_INLINE static void load_scales(const Segment& segment, Scales<kP>& scales) {
     for (std::size_t b = 0; b < segment.count; ++b) {
       unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
-        const std::byte* halves = segment.weights + p.value * segment.panel_stride +
-                                  segment.count * kBlockBytes + b * kRows * sizeof(std::uint16_t);
+        const std::byte* halves =
+            segment.bytes + p.value * segment.panel_stride + b * kRows * sizeof(std::uint16_t);
         const Floats scale = Isa::load_half(halves);
         Isa::store(scales.scale[b][p.value], scale);
         if constexpr (Isa::kFusedScale) {
@@ -83,7 +83,8 @@ struct Matmul {
     unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
       unroll<kT>([&](auto t) INFERNO_INLINE_LAMBDA { sums[p.value][t.value] = Isa::zero(); });
     });
-    const auto* weights = reinterpret_cast<const std::uint8_t*>(segment.weights);
+    const auto* weights =
+        reinterpret_cast<const std::uint8_t*>(segment.bytes + PackedMatrix::scale_bytes(segment.count));
     for (std::size_t b = 0; b < segment.count; ++b) {
       typename Isa::Dots dots[kP][kT];
       unroll<kT>([&](auto t) INFERNO_INLINE_LAMBDA {
@@ -96,7 +97,10 @@ struct Matmul {
         unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
           const auto* at = weights + p.value * segment.panel_stride + kQuad0 * kQuadBytes;
           if constexpr (kPrefetch) {
-            for (int i = 0; i < Isa::kGroups; ++i) Isa::prefetch(at + kAhead + i * kQuadBytes);
+            for (int i = 0; i < Isa::kGroups; ++i) {
+              Isa::prefetch(at + kNear + i * kQuadBytes);
+              Isa::prefetch_far(at + kFar + i * kQuadBytes);
+            }
           }
           w[p.value] = Isa::load_weights(at);
         });
@@ -166,7 +170,7 @@ struct Matmul {
                                     x.scales + at, x.offsets + at, totals + t * kP * kRows);
         }
       }
-      segment.weights += PackedMatrix::segment_bytes(segment.count);
+      segment.bytes += PackedMatrix::segment_bytes(segment.count);
       segment.first += segment.count;
     }
   }
@@ -216,8 +220,9 @@ struct Matmul {
   }
 
  private:
-  /// Bytes between what is read and what is fetched from memory.
-  static constexpr std::size_t kAhead = 4096;
+  /// Bytes between what is read and what is fetched to the first-level cache, and from memory to the second.
+  static constexpr std::size_t kNear = 768;
+  static constexpr std::size_t kFar = 8192;
 };
 
 }  // namespace inferno::cpu

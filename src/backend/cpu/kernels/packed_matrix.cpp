@@ -24,17 +24,16 @@ bool pack_segment_row(const Matrix& matrix, std::uint32_t row, std::uint32_t fir
   std::array<std::uint16_t, kSegmentBlocks> scales;
   matrix.format->integers(matrix.row(row) + std::size_t{first_block} * matrix.format->block_bytes, count,
                           values.data(), scales.data());
-  std::byte* scale_target = target + std::size_t{count} * kBlockColumns * kPanelRows;
+  std::byte* quants = target + PackedMatrix::scale_bytes(count);
   bool finite = true;
   for (std::uint32_t block = 0; block < count; ++block) {
     for (std::size_t quad = 0; quad < kQuads; ++quad) {
       std::uint32_t four = 0;
       std::memcpy(&four, &values[block * kBlockColumns + quad * kQuad], kQuad);
       four ^= kSignBits;
-      std::memcpy(target + ((block * kQuads + quad) * kPanelRows + lane) * kQuad, &four, kQuad);
+      std::memcpy(quants + ((block * kQuads + quad) * kPanelRows + lane) * kQuad, &four, kQuad);
     }
-    std::memcpy(scale_target + (block * kPanelRows + lane) * sizeof scales[0], &scales[block],
-                sizeof scales[0]);
+    std::memcpy(target + (block * kPanelRows + lane) * sizeof scales[0], &scales[block], sizeof scales[0]);
     finite = finite && is_finite(scales[block]);
   }
   return finite;

@@ -20,11 +20,11 @@ inline constexpr std::uint32_t kSegmentBlocks = 8;
 /// the order in which a matrix-vector product reads them:
 ///
 ///   panel (16 rows) > segment (8 blocks of 32 columns; the last may have fewer)
+///     scales  [blocks][16 rows]                                    float16 bits, padded to 64 bytes
 ///     quants  [blocks][8 groups of 4 columns][16 rows][4 columns]  uint8, the integer + 128
-///     scales  [blocks][16 rows]                                    float16 bits
 ///
-/// so a full segment is 4096 + 256 bytes, as many as in the file for Q8_0. A last segment is padded to a
-/// multiple of 64 bytes. Rows beyond the matrix (the last panel) are zero. The memory is 64-byte aligned and
+/// so a full segment is 256 + 4096 bytes, as many as in the file for Q8_0, and every quant is aligned to 64
+/// bytes. Rows beyond the matrix (the last panel) are zero. The memory is 64-byte aligned and
 /// belongs to whoever made it.
 struct PackedMatrix {
   const std::byte* bytes = nullptr;
@@ -33,10 +33,12 @@ struct PackedMatrix {
 
   INFERNO_INLINE std::uint32_t panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
   INFERNO_INLINE std::uint32_t blocks() const { return columns / kBlockColumns; }
-  /// Bytes of one segment of `count` blocks.
-  INFERNO_INLINE static constexpr std::size_t segment_bytes(std::uint32_t count) {
-    const std::size_t packed = std::size_t{count} * kPanelRows * (kBlockColumns + 2);
-    return (packed + 63) / 64 * 64;
+  /// Bytes of the scales and of the whole of a segment of `count` blocks.
+  INFERNO_INLINE static constexpr std::size_t scale_bytes(std::size_t count) {
+    return (count * kPanelRows * sizeof(std::uint16_t) + 63) / 64 * 64;
+  }
+  INFERNO_INLINE static constexpr std::size_t segment_bytes(std::size_t count) {
+    return scale_bytes(count) + count * kPanelRows * kBlockColumns;
   }
   INFERNO_INLINE static constexpr std::size_t panel_bytes(std::uint32_t block_count) {
     const auto full = block_count / kSegmentBlocks;

@@ -141,6 +141,9 @@ struct Avx512 {
     return {_mm512_add_epi32(_mm512_slli_epi32(sums.high, 7), sums.low)};
   }
 
+  INFERNO_INLINE static void prefetch_far(const void* p) {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+  }
   INFERNO_INLINE static void prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }

@@ -253,6 +253,7 @@ struct Neon {
     });
   }
 
+  INFERNO_INLINE static void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
   INFERNO_INLINE static void prefetch(const void* p) { __builtin_prefetch(p); }
 
   // Shapes: see matmul.hpp and attention.hpp.

@@ -197,6 +197,7 @@ struct Plain {
   }
   INFERNO_INLINE static Ints finish(const ValueSums& sums) { return sums.sums; }
 
+  INFERNO_INLINE static void prefetch_far(const void* p) { __builtin_prefetch(p, 0, 2); }
   INFERNO_INLINE static void prefetch(const void* p) { __builtin_prefetch(p); }
 
   // Shapes: see matmul.hpp and attention.hpp.

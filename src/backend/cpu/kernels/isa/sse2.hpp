@@ -212,6 +212,9 @@ struct Sse2 {
   }
   INFERNO_INLINE static Ints finish(ValueSums sums) { return sums.sums; }
 
+  INFERNO_INLINE static void prefetch_far(const void* p) {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+  }
   INFERNO_INLINE static void prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }
