@@ -24,6 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::uint32_t kMaxThreads = 4096;
 constexpr std::uint64_t kMinBuffer = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kMaxBuffer = std::uint64_t{1} << 30U;
 constexpr std::size_t kHugePage = std::size_t{1} << 21U;
@@ -130,7 +131,9 @@ double measure_peak(std::uint32_t threads, const PeakKernel& kernel) {
 }  // namespace
 
 MachineLimits measure_machine(std::uint32_t threads, std::uint64_t buffer_bytes) {
-  if (threads == 0) throw UsageError("bench: 0 threads; expected at least 1");
+  if (threads == 0 || threads > kMaxThreads) {
+    throw UsageError(fmt::format("bench: {} threads; expected 1 to {}", threads, kMaxThreads));
+  }
   MachineLimits limits;
   limits.threads = threads;
   limits.buffer_bytes = buffer_bytes;

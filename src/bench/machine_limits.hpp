@@ -18,7 +18,7 @@ struct MachineLimits {
 
 /// Reads `buffer_bytes` (at least 1 MiB, at most 1 GiB: beyond that no cache helps) with all `threads`, then
 /// runs register-only loops. The best of several runs each: a limit is what was reached once. Takes about a
-/// second. Throws Error if the buffer cannot be had.
+/// second. Throws UsageError for 0 or more than 4,096 threads, Error if they or the buffer cannot be had.
 MachineLimits measure_machine(std::uint32_t threads, std::uint64_t buffer_bytes);
 
 /// The higher of each figure: two measurements of one machine, before and after a benchmark.

@@ -72,8 +72,9 @@ TEST(MachineLimits, BufferHasALeastSize) {
   EXPECT_NEAR(static_cast<double>(measure_machine(1, 1).buffer_bytes), 1 << 20, 256);
 }
 
-TEST(MachineLimits, ZeroThreadsAreRefused) {
+TEST(MachineLimits, SenselessThreadsAreRefused) {
   EXPECT_THROW(measure_machine(0, 1 << 20), UsageError);
+  EXPECT_THROW(measure_machine(4'000'000'000, 1 << 20), UsageError);
 }
 
 TEST(MachineLimits, BestOfTakesTheHigherOfEach) {
