@@ -433,8 +433,8 @@ void HeaderParser::check_data(const std::vector<std::uint64_t>& offset_fields) {
     const std::uint64_t available = size > header_.data_start ? size - header_.data_start : 0;
     if (info.bytes > available || info.offset > available - info.bytes) {
       fail("data", offset_fields[i],
-           fmt::format("{} bytes of data at offset {} of the data section, which starts at byte {}",
-                       info.bytes, info.offset, header_.data_start),
+           fmt::format("{} bytes of data at offset {} after byte {}, as declared", info.bytes, info.offset,
+                       header_.data_start),
            fmt::format("a file of {} bytes with {} bytes in its data section; it is cut off or damaged, "
                        "fetch it again",
                        size, available));
