@@ -20,6 +20,8 @@ struct Attention {
   static constexpr std::size_t kDims = kScaleDims;
   static constexpr std::size_t kQuads = kDims / kQuad;
   static constexpr std::size_t kSplitPositions = arith::kSplit;
+  /// Vectors of attention weights that are stored together.
+  static constexpr std::size_t kStored = 4;
 
   /// float(dot) of a block of a key and a query.
   INFERNO_INLINE static Floats dot_of(typename Isa::Dots dots) {
@@ -30,8 +32,8 @@ struct Attention {
     }
   }
 
-  /// Scores of kH heads for kP groups of 16 positions.
-  template <int kP, int kH>
+  /// Scores of kH heads for kP groups of 16 positions. kPrefetch: fetches the groups after them.
+  template <int kP, int kH, bool kPrefetch>
   INFERNO_INLINE static void scores_tile(const QueryGroup& query, std::size_t head, const std::uint8_t* keys,
                                          const float* key_scales, float* scores, std::size_t stride) {
     const std::size_t blocks = query.blocks;
@@ -53,8 +55,13 @@ struct Attention {
         constexpr std::size_t kQuad0 = g.value * Isa::kGroups;
         typename Isa::Weights w[kP];
         unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
-          w[p.value] =
-              Isa::load_weights(keys + p.value * kLanes * dims + (b * kQuads + kQuad0) * kLanes * kQuad);
+          const auto* at = keys + p.value * kLanes * dims + (b * kQuads + kQuad0) * kLanes * kQuad;
+          if constexpr (kPrefetch) {
+            for (int i = 0; i < Isa::kGroups; ++i) {
+              Isa::prefetch(at + kP * kLanes * dims + i * kLanes * kQuad);
+            }
+          }
+          w[p.value] = Isa::load_weights(at);
         });
         unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
           const auto x = Isa::load_activations(values + h.value * dims + b * kDims + kQuad0 * kQuad);
@@ -64,7 +71,9 @@ struct Attention {
         });
       });
       unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
-        const Floats key_scale = Isa::load(key_scales + (p.value * blocks + b) * kLanes);
+        const float* at = key_scales + (p.value * blocks + b) * kLanes;
+        if constexpr (kPrefetch) Isa::prefetch(at + kP * blocks * kLanes);
+        const Floats key_scale = Isa::load(at);
         unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
           const Floats product = Isa::multiply(dot_of(dots[p.value][h.value]), key_scale);
           const Floats scale = Isa::broadcast(scales[h.value * blocks + b]);
@@ -79,12 +88,16 @@ struct Attention {
     });
   }
 
-  /// All heads from `head` on, kH at a time, for kP groups of positions.
+  /// All heads from `head` on, kH at a time, for kP groups of positions. The first heads fetch memory.
   template <int kP, int kH = Isa::kScoreHeads>
   INFERNO_INLINE static void scores_heads(const QueryGroup& query, std::size_t head, const std::uint8_t* keys,
                                           const float* key_scales, float* scores, std::size_t stride) {
     for (; head + kH <= query.heads; head += kH) {
-      scores_tile<kP, kH>(query, head, keys, key_scales, scores, stride);
+      if (head == 0) {
+        scores_tile<kP, kH, true>(query, head, keys, key_scales, scores, stride);
+      } else {
+        scores_tile<kP, kH, false>(query, head, keys, key_scales, scores, stride);
+      }
     }
     if constexpr (kH > 1) scores_heads<kP, kH - 1>(query, head, keys, key_scales, scores, stride);
   }
@@ -139,34 +152,50 @@ struct Attention {
       largest = Isa::broadcast_int(Isa::largest_lane(largest));
       scales[b] = Isa::first(Math::block_scale(largest, arith::kWeightStep));
       const Floats inverse = Math::block_inverse(largest, arith::kWeightLevels);
-      for (std::size_t i = 0; i < kSplitPositions; i += kLanes) {
-        Isa::store_weights(integers, i,
-                           i < count ? Math::quantize(product(i), inverse) : Isa::broadcast_int(0));
+      if (Isa::first(inverse) == 0.0F) {  // whatever the weights are, an infinity or NaN among them: all zero
+        __builtin_memset(integers, 0, SplitWeights::kBytes);
+        continue;
+      }
+      for (std::size_t i = 0; i < kSplitPositions; i += kStored * kLanes) {
+        Ints rounded[kStored];
+        for (std::size_t j = 0; j < kStored; ++j) {
+          const std::size_t at = i + j * kLanes;
+          rounded[j] =
+              at < count ? Math::round_to_int(Isa::multiply(product(at), inverse)) : Isa::broadcast_int(0);
+        }
+        Isa::store_weights(integers, i, rounded);
       }
     }
   }
 
-  /// kH heads, one block of 32 dimensions: `integers` of the first head, whose blocks take `head_bytes` a
-  /// head; `sums` [heads][head_dims].
-  template <int kH>
+  /// kH heads, one block of 32 dimensions: `integers` of the first head at the first position, whose blocks
+  /// take `head_bytes` a head; `sums` [heads][head_dims].
+  template <int kH, bool kPrefetch>
   INFERNO_INLINE static void weigh_tile(const std::byte* integers, std::size_t head_bytes,
-                                        const std::int8_t* values, std::size_t first, std::size_t count,
-                                        std::int32_t* sums, std::size_t head_dims) {
+                                        const std::int8_t* values, std::size_t count, std::int32_t* sums,
+                                        std::size_t head_dims) {
     constexpr int kV = Isa::kValueVectors;
     for (std::size_t d = 0; d < kDims; d += kV * kLanes) {
       typename Isa::ValueSums parts[kH][kV];
+      const std::byte* weights[kH];
       unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
+        weights[h.value] = integers + h.value * head_bytes;
         unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA { parts[h.value][v.value] = Isa::no_values(); });
       });
-      for (std::size_t i = 0; i < count; i += kQuad) {
+      const std::int8_t* at = values + d * kQuad;
+      for (std::size_t i = 0; i < count; i += kQuad, at += kDims * kQuad) {
         decltype(Isa::load_values(values)) vectors[kV];
         unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA {
-          vectors[v.value] = Isa::load_values(values + i * kDims + (d + v.value * kLanes) * kQuad);
+          if constexpr (kPrefetch) {
+            Isa::prefetch(at + v.value * kLanes * kQuad + kNear);
+            Isa::prefetch_far(at + v.value * kLanes * kQuad + kFar);
+          }
+          vectors[v.value] = Isa::load_values(at + v.value * kLanes * kQuad);
         });
         unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
-          const auto weights = Isa::load_value_weights(integers + h.value * head_bytes, first + i);
+          const auto four = Isa::load_value_weights(weights[h.value] + i * Isa::kWeightBytes);
           unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA {
-            parts[h.value][v.value] = Isa::weigh(parts[h.value][v.value], weights, vectors[v.value]);
+            parts[h.value][v.value] = Isa::weigh(parts[h.value][v.value], four, vectors[v.value]);
           });
         });
       }
@@ -179,26 +208,30 @@ struct Attention {
     }
   }
 
+  /// All heads from `head` on, kH at a time. The first of them fetch memory.
   template <int kH = Isa::kValueHeads>
   INFERNO_INLINE static void weigh_heads(const std::byte* integers, std::size_t head, std::size_t heads,
-                                         std::size_t blocks, const std::int8_t* values, std::size_t first,
-                                         std::size_t count, std::int32_t* sums) {
+                                         std::size_t blocks, const std::int8_t* values, std::size_t count,
+                                         std::int32_t* sums) {
     const std::size_t head_bytes = blocks * SplitWeights::kBytes;
+    const std::size_t head_dims = blocks * kDims;
     for (; head + kH <= heads; head += kH) {
-      weigh_tile<kH>(integers + head * head_bytes, head_bytes, values, first, count,
-                     sums + head * blocks * kDims, blocks * kDims);
+      const std::byte* from = integers + head * head_bytes;
+      if (head == 0) {
+        weigh_tile<kH, true>(from, head_bytes, values, count, sums, head_dims);
+      } else {
+        weigh_tile<kH, false>(from, head_bytes, values, count, sums + head * head_dims, head_dims);
+      }
     }
-    if constexpr (kH > 1) {
-      weigh_heads<kH - 1>(integers, head, heads, blocks, values, first, count, sums);
-    }
+    if constexpr (kH > 1) weigh_heads<kH - 1>(integers, head, heads, blocks, values, count, sums);
   }
 
   static void weigh_values(const SplitWeights& weights, std::uint32_t heads, std::uint32_t blocks,
                            const CacheView& cache, std::uint32_t first, std::uint32_t count,
                            std::int32_t* sums) {
     for (std::size_t b = 0; b < blocks; ++b) {
-      weigh_heads(weights.integers + b * SplitWeights::kBytes, 0, heads, blocks,
-                  cache.values + b * cache.positions * kDims, first, count, sums + b * kDims);
+      weigh_heads(weights.integers + b * SplitWeights::kBytes + first * Isa::kWeightBytes, 0, heads, blocks,
+                  cache.values + b * cache.positions * kDims, count, sums + b * kDims);
     }
   }
 
@@ -238,6 +271,12 @@ struct Attention {
                                Isa::multiply(Vectors<Isa>::load_some(output + i, count), inverse));
     }
   }
+
+ private:
+  /// Bytes between the values that are read and those that are fetched to the first-level cache, and from
+  /// memory to the second.
+  static constexpr std::size_t kNear = 768;
+  static constexpr std::size_t kFar = 4096;
 };
 
 }  // namespace inferno::cpu

@@ -171,11 +171,14 @@ struct Avx2 {
     Ints even, odd;
   };
   static constexpr int kValueVectors = 1;
+  static constexpr std::size_t kWeightBytes = sizeof(std::int16_t);  // from position to position
 
-  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, Ints q) {
-    auto* target = reinterpret_cast<__m128i*>(integers + position * sizeof(std::int16_t));
-    _mm_storeu_si128(target, narrow(q.low));
-    _mm_storeu_si128(target + 1, narrow(q.high));
+  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
+    auto* target = reinterpret_cast<__m128i*>(integers + position * kWeightBytes);
+    for (int i = 0; i < 4; ++i) {
+      _mm_storeu_si128(target + 2 * i, narrow(q[i].low));
+      _mm_storeu_si128(target + 2 * i + 1, narrow(q[i].high));
+    }
   }
   INFERNO_INLINE static ValueSums no_values() { return {broadcast_int(0)}; }
   INFERNO_INLINE static Values load_values(const std::int8_t* p) {
@@ -184,9 +187,9 @@ struct Avx2 {
              _mm256_srai_epi16(_mm256_slli_epi16(bytes.high, 8), 8)},
             {_mm256_srai_epi16(bytes.low, 8), _mm256_srai_epi16(bytes.high, 8)}};
   }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* integers, std::size_t position) {
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
     long long four;
-    __builtin_memcpy(&four, integers + position * sizeof(std::int16_t), sizeof four);
+    __builtin_memcpy(&four, p, sizeof four);
     const __m256i all = _mm256_set1_epi64x(four);
     return {_mm256_shuffle_epi8(all, _mm256_set1_epi32(0x05040100)),
             _mm256_shuffle_epi8(all, _mm256_set1_epi32(0x07060302))};

@@ -116,21 +116,27 @@ struct Avx512 {
     __m512i low;
   };
   static constexpr int kValueVectors = 2;
+  static constexpr std::size_t kWeightBytes = 1;  // from position to position
   static constexpr std::size_t kLowPlane = 256;
 
-  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, Ints q) {
-    auto* high = reinterpret_cast<__m128i*>(integers + position);
-    auto* low = reinterpret_cast<__m128i*>(integers + kLowPlane + position);
-    _mm_storeu_si128(high, _mm512_cvtepi32_epi8(_mm512_srli_epi32(q.v, 7)));
-    _mm_storeu_si128(low, _mm512_cvtepi32_epi8(_mm512_and_si512(q.v, _mm512_set1_epi32(127))));
+  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
+    // Packing works within quarters of registers: quads of positions come out 4 apart.
+    const __m512i first = _mm512_packus_epi32(q[0].v, q[1].v);
+    const __m512i second = _mm512_packus_epi32(q[2].v, q[3].v);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i seven = _mm512_set1_epi16(127);
+    const __m512i high = _mm512_packus_epi16(_mm512_srli_epi16(first, 7), _mm512_srli_epi16(second, 7));
+    const __m512i low = _mm512_packus_epi16(_mm512_and_si512(first, seven), _mm512_and_si512(second, seven));
+    _mm512_storeu_si512(integers + position, _mm512_permutexvar_epi32(order, high));
+    _mm512_storeu_si512(integers + kLowPlane + position, _mm512_permutexvar_epi32(order, low));
   }
   INFERNO_INLINE static ValueSums no_values() { return {_mm512_setzero_si512(), _mm512_setzero_si512()}; }
   INFERNO_INLINE static Ints load_values(const std::int8_t* p) { return {_mm512_loadu_si512(p)}; }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* integers, std::size_t position) {
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
     std::int32_t high;
     std::int32_t low;
-    __builtin_memcpy(&high, integers + position, sizeof high);
-    __builtin_memcpy(&low, integers + kLowPlane + position, sizeof low);
+    __builtin_memcpy(&high, p, sizeof high);
+    __builtin_memcpy(&low, p + kLowPlane, sizeof low);
     return {_mm512_set1_epi32(high), _mm512_set1_epi32(low)};
   }
   INFERNO_INLINE static ValueSums weigh(ValueSums sums, ValueWeights weights, Ints values) {

@@ -214,12 +214,15 @@ struct Neon {
     Bytes bytes;
   };
   static constexpr int kValueVectors = 1;
+  static constexpr std::size_t kWeightBytes = sizeof(std::int16_t);  // from position to position
 
-  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, Ints q) {
-    std::int16_t halves[16];
-    vst1q_s16(halves, vcombine_s16(vmovn_s32(q.v[0]), vmovn_s32(q.v[1])));
-    vst1q_s16(halves + 8, vcombine_s16(vmovn_s32(q.v[2]), vmovn_s32(q.v[3])));
-    __builtin_memcpy(integers + position * sizeof halves[0], halves, sizeof halves);
+  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
+    std::int16_t halves[64];
+    for (int i = 0; i < 4; ++i) {
+      vst1q_s16(halves + 16 * i, vcombine_s16(vmovn_s32(q[i].v[0]), vmovn_s32(q[i].v[1])));
+      vst1q_s16(halves + 16 * i + 8, vcombine_s16(vmovn_s32(q[i].v[2]), vmovn_s32(q[i].v[3])));
+    }
+    __builtin_memcpy(integers + position * kWeightBytes, halves, sizeof halves);
   }
   INFERNO_INLINE static ValueSums no_values() {
     const Ints none = broadcast_int(0);
@@ -228,9 +231,9 @@ struct Neon {
   INFERNO_INLINE static Values load_values(const std::int8_t* p) {
     return {each<Bytes>([=](auto i) INFERNO_INLINE_LAMBDA { return vld1q_s8(p + 16 * i.value); })};
   }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* integers, std::size_t position) {
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
     std::int64_t four;
-    __builtin_memcpy(&four, integers + position * sizeof(std::int16_t), sizeof four);
+    __builtin_memcpy(&four, p, sizeof four);
     return {vreinterpretq_s16_s64(vdupq_n_s64(four))};
   }
   INFERNO_INLINE static ValueSums weigh(ValueSums sums, ValueWeights weights, const Values& values) {

@@ -172,11 +172,12 @@ struct Plain {
     std::int8_t v[kLanes * 4];
   };
   static constexpr int kValueVectors = 1;
+  static constexpr std::size_t kWeightBytes = sizeof(std::int16_t);  // from position to position
 
-  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints& q) {
-    std::int16_t halves[kLanes];
-    for (int i = 0; i < kLanes; ++i) halves[i] = static_cast<std::int16_t>(q.v[i]);
-    __builtin_memcpy(integers + position * sizeof halves[0], halves, sizeof halves);
+  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
+    std::int16_t halves[4 * kLanes];
+    for (int i = 0; i < 4 * kLanes; ++i) halves[i] = static_cast<std::int16_t>(q[i / kLanes].v[i % kLanes]);
+    __builtin_memcpy(integers + position * kWeightBytes, halves, sizeof halves);
   }
   INFERNO_INLINE static ValueSums no_values() { return {broadcast_int(0)}; }
   INFERNO_INLINE static Values load_values(const std::int8_t* p) {
@@ -184,9 +185,9 @@ struct Plain {
     __builtin_memcpy(values.v, p, sizeof values.v);
     return values;
   }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* integers, std::size_t position) {
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
     ValueWeights weights;
-    __builtin_memcpy(weights.v, integers + position * sizeof weights.v[0], sizeof weights.v);
+    __builtin_memcpy(weights.v, p, sizeof weights.v);
     return weights;
   }
   INFERNO_INLINE static ValueSums weigh(ValueSums sums, const ValueWeights& weights, const Values& values) {

@@ -187,18 +187,21 @@ struct Sse2 {
     Ints bytes;
   };
   static constexpr int kValueVectors = 1;
+  static constexpr std::size_t kWeightBytes = sizeof(std::int16_t);  // from position to position
 
-  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, Ints q) {
-    auto* target = reinterpret_cast<__m128i*>(integers + position * sizeof(std::int16_t));
-    _mm_storeu_si128(target, _mm_packs_epi32(q.v[0], q.v[1]));
-    _mm_storeu_si128(target + 1, _mm_packs_epi32(q.v[2], q.v[3]));
+  INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
+    auto* target = reinterpret_cast<__m128i*>(integers + position * kWeightBytes);
+    for (int i = 0; i < 4; ++i) {
+      _mm_storeu_si128(target + 2 * i, _mm_packs_epi32(q[i].v[0], q[i].v[1]));
+      _mm_storeu_si128(target + 2 * i + 1, _mm_packs_epi32(q[i].v[2], q[i].v[3]));
+    }
   }
   INFERNO_INLINE static ValueSums no_values() { return {broadcast_int(0)}; }
   INFERNO_INLINE static Values load_values(const std::int8_t* p) {
     return {each<Ints>([=](auto i) INFERNO_INLINE_LAMBDA { return load_register(p + 16 * i.value); })};
   }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* integers, std::size_t position) {
-    const auto* four = reinterpret_cast<const __m128i*>(integers + position * sizeof(std::int16_t));
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
+    const auto* four = reinterpret_cast<const __m128i*>(p);
     const __m128i pairs = _mm_shufflelo_epi16(_mm_loadl_epi64(four), _MM_SHUFFLE(3, 1, 2, 0));
     return {_mm_shuffle_epi32(pairs, 0x00), _mm_shuffle_epi32(pairs, 0x55)};
   }
