@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "common/trace_report.hpp"
 #include "engine/trace.hpp"
@@ -90,15 +91,17 @@ int run_generate(const Model& model, const EngineOptions& engine_options, const 
   engine.observe(&observer);
   interruptible = &engine;
   std::signal(SIGINT, on_interrupt);
-  const bool stream = !output.json;
-  if (stream && request.prompt_ids.empty()) {
-    fmt::print("{}", request.prompt);
-    std::fflush(stdout);
-  }
-  const auto generation = engine.generate(request, [stream](std::string_view text) {
-    if (!stream) return true;
+  // The prompt is printed with the first text, not before: a request that is refused leaves nothing on
+  // stdout.
+  std::string pending = output.json || !request.prompt_ids.empty() ? std::string() : request.prompt;
+  const auto print = [](std::string_view text) {
     return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  };
+  const auto generation = engine.generate(request, [&](std::string_view text) {
+    if (output.json) return true;
+    return print(std::exchange(pending, {})) && print(text);
   });
+  print(pending);
   std::signal(SIGINT, SIG_DFL);
   interruptible = nullptr;
 

@@ -133,7 +133,9 @@ std::unique_ptr<Executor> create_preferred(const Preference& preference, const L
   for (const auto name : preference.order) {
     Offer offer = find_backend(name)->create(model, options);
     if (offer.executor) {
-      if (!reasons.empty()) log().info("backend {} takes {} ({})", preference.name, name, reasons);
+      // Whoever asked for a GPU is told why it is none; whoever asked for nothing need not be.
+      const auto level = preference.name == "gpu" ? spdlog::level::info : spdlog::level::debug;
+      if (!reasons.empty()) log().log(level, "backend {} takes {} ({})", preference.name, name, reasons);
       return std::move(offer.executor);
     }
     add_reason(reasons, name, offer.reason);

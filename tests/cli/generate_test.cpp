@@ -113,7 +113,7 @@ TEST(Generate, ASeedFixesTheTextAndNoSeedDoesNot) {
 }
 
 TEST(Generate, PromptsOfAnyBytesAreTaken) {
-  for (const std::string prompt :
+  for (const std::string& prompt :
        {std::string("\xFF\xFE"), std::string("\xF0\x9F"), std::string("\xED\xA0\x80 x")}) {
     const auto ran = run_inferno({"generate", "-p", prompt, "-n", "2", "--json"});
     EXPECT_EQ(ran.code, 0) << ran.err;

@@ -1,6 +1,7 @@
 #include "cli/program.hpp"
 
 #include <cstdlib>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -10,17 +11,22 @@ namespace inferno::test {
 namespace {
 
 std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
+  // A quote inside quotes: end them, an escaped quote, begin them again.
+  std::string text(1, '\'');
+  for (const char c : word) {
+    if (c == '\'') text.append("'\\'");
+    text.push_back(c);
+  }
+  text.push_back('\'');
+  return text;
 }
 
 Ran run(const std::string& program, const std::vector<std::string>& arguments, const std::string& input) {
   const TemporaryFolder folder;
   const auto in = folder.write("in", input);
   auto command = quoted(program);
-  for (const auto& argument : arguments) command += " " + quoted(argument);
-  command += " <" + in.string() + " >" + (folder / "out").string() + " 2>" + (folder / "err").string();
+  for (const auto& argument : arguments) command += fmt::format(" {}", quoted(argument));
+  command += fmt::format(" <{} >{} 2>{}", in.string(), (folder / "out").string(), (folder / "err").string());
   const int status =
       std::system(command.c_str());  // NOLINT(cert-env33-c,concurrency-mt-unsafe): words are quoted
   Ran ran;
