@@ -3,6 +3,9 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 
+# The compiler cache knows a file again in another clone of the project.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+
 # package, or package:command where having the command is enough, however it got here.
 # shellcheck disable=SC2034  # for those who source this
 build_needs=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libfmt-dev libspdlog-dev
