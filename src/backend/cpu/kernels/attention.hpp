@@ -120,51 +120,117 @@ struct Attention {
     }
   }
 
+  /// Lanes [0, count) of x, zero in the others.
+  INFERNO_INLINE static Floats first_lanes(Floats x, std::size_t count) {
+    static constexpr std::int32_t kNumbers[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return Isa::select_less(Isa::load_ints(kNumbers), Isa::broadcast_int(static_cast<std::int32_t>(count)), x,
+                            Isa::zero());
+  }
+
   static void softmax(float* scores, std::uint32_t count, float* maximum, float* denominator) {
     // Behind the last score stands the first: it changes no maximum. All lanes start from it because a
     // comparison passes a NaN over, unless it was there first.
     for (std::size_t i = count; i % kLanes != 0; ++i) scores[i] = scores[0];
-    Floats largest = Isa::broadcast(scores[0]);
-    for (std::size_t i = 0; i < count; i += kLanes) largest = Isa::larger(largest, Isa::load(scores + i));
-    *maximum = Isa::largest_lane(largest);
-    const Floats shift = Isa::broadcast(*maximum);
-    for (std::size_t i = 0; i < count; i += kLanes) {
-      Isa::store(scores + i, Math::exponential(Isa::subtract(Isa::load(scores + i), shift)));
+    constexpr std::size_t kChains = 4;
+    Floats largest[kChains];
+    for (auto& chain : largest) chain = Isa::broadcast(scores[0]);
+    std::size_t i = 0;
+    for (; i + kChains * kLanes <= count; i += kChains * kLanes) {
+      unroll<int{kChains}>([&](auto c) INFERNO_INLINE_LAMBDA {
+        largest[c.value] = Isa::larger(largest[c.value], Isa::load(scores + i + c.value * kLanes));
+      });
     }
-    for (std::size_t i = count; i % kLanes != 0; ++i) scores[i] = 0.0F;
-    *denominator = Vectors<Isa>::strided_sum(
-        count, [=](std::size_t i) INFERNO_INLINE_LAMBDA { return Isa::load(scores + i); });
+    for (; i < count; i += kLanes) largest[0] = Isa::larger(largest[0], Isa::load(scores + i));
+    *maximum = Isa::largest_lane(
+        Isa::larger(Isa::larger(largest[0], largest[1]), Isa::larger(largest[2], largest[3])));
+
+    const Floats shift = Isa::broadcast(*maximum);
+    Floats low = Isa::zero();  // partial sums 0 to 15, then 16 to 31
+    Floats high = Isa::zero();
+    const auto weight = [&](std::size_t at) INFERNO_INLINE_LAMBDA {
+      Floats p = Math::exponential(Isa::subtract(Isa::load(scores + at), shift));
+      if (at + kLanes > count) p = first_lanes(p, count - at);
+      Isa::store(scores + at, p);
+      return p;
+    };
+    for (i = 0; i + kLanes < count; i += 2 * kLanes) {
+      low = Isa::add(low, weight(i));
+      high = Isa::add(high, weight(i + kLanes));
+    }
+    if (i < count) low = Isa::add(low, weight(i));
+    *denominator = Isa::tree_sum(Isa::add(low, high));
   }
 
   static void quantize_weights(const float* p, const float* value_scales, std::uint32_t count,
                                std::uint32_t blocks, std::byte* integers, float* scales) {
-    for (std::size_t b = 0; b < blocks;
-         ++b, value_scales += kSplitPositions, integers += SplitWeights::kBytes) {
-      // Scales from `count` on are left over from other sequences; nothing may be made of them.
-      const auto product = [=](std::size_t i) INFERNO_INLINE_LAMBDA {
-        return Isa::multiply(Vectors<Isa>::load_some(p + i, count - i),
-                             Vectors<Isa>::load_some(value_scales + i, count - i));
-      };
-      Ints largest = Isa::broadcast_int(0);
-      for (std::size_t i = 0; i < count; i += kLanes) {
-        largest = Isa::larger(largest, Math::magnitude_bits(product(i)));
+    // Scales are worked out for up to sixteen blocks at once.
+    for (std::size_t first = 0; first < blocks; first += kLanes) {
+      const std::size_t some = blocks - first < kLanes ? blocks - first : kLanes;
+      std::int32_t largest[kLanes] = {};
+      for (std::size_t b = 0; b < some; ++b) {
+        largest[b] = largest_weight(p, value_scales + (first + b) * kSplitPositions, count);
       }
-      largest = Isa::broadcast_int(Isa::largest_lane(largest));
-      scales[b] = Isa::first(Math::block_scale(largest, arith::kWeightStep));
-      const Floats inverse = Math::block_inverse(largest, arith::kWeightLevels);
-      if (Isa::first(inverse) == 0.0F) {  // whatever the weights are, an infinity or NaN among them: all zero
-        __builtin_memset(integers, 0, SplitWeights::kBytes);
-        continue;
+      float all_scales[kLanes];
+      float inverses[kLanes];
+      Isa::store(all_scales, Math::block_scale(Isa::load_ints(largest), arith::kWeightStep));
+      Isa::store(inverses, Math::block_inverse(Isa::load_ints(largest), arith::kWeightLevels));
+      for (std::size_t b = first; b < first + some; ++b) {
+        scales[b] = all_scales[b - first];
+        round_weights(p, value_scales + b * kSplitPositions, count, inverses[b - first],
+                      integers + b * SplitWeights::kBytes);
       }
-      for (std::size_t i = 0; i < kSplitPositions; i += kStored * kLanes) {
-        Ints rounded[kStored];
-        for (std::size_t j = 0; j < kStored; ++j) {
-          const std::size_t at = i + j * kLanes;
-          rounded[j] =
-              at < count ? Math::round_to_int(Isa::multiply(product(at), inverse)) : Isa::broadcast_int(0);
+    }
+  }
+
+  /// p * value_scale of sixteen positions from `at` on. Scales from `count` on are left over from other
+  /// sequences; nothing may be made of them.
+  INFERNO_INLINE static Floats weights_at(const float* p, const float* value_scales, std::size_t at,
+                                          std::size_t count) {
+    const Floats product = Isa::multiply(Isa::load(p + at), Isa::load(value_scales + at));
+    return at + kLanes <= count ? product : first_lanes(product, count - at);
+  }
+
+  INFERNO_INLINE static std::int32_t largest_weight(const float* p, const float* value_scales,
+                                                    std::size_t count) {
+    Ints even = Isa::broadcast_int(0);
+    Ints odd = Isa::broadcast_int(0);
+    std::size_t i = 0;
+    for (; i + kLanes < count; i += 2 * kLanes) {
+      even = Isa::larger(even, Math::magnitude_bits(weights_at(p, value_scales, i, count)));
+      odd = Isa::larger(odd, Math::magnitude_bits(weights_at(p, value_scales, i + kLanes, count)));
+    }
+    if (i < count) even = Isa::larger(even, Math::magnitude_bits(weights_at(p, value_scales, i, count)));
+    return Isa::largest_lane(Isa::larger(even, odd));
+  }
+
+  INFERNO_INLINE static void round_weights(const float* p, const float* value_scales, std::size_t count,
+                                           float inverse, std::byte* integers) {
+    if (inverse == 0.0F) {  // whatever the weights are, an infinity or NaN among them: all zero
+      __builtin_memset(integers, 0, SplitWeights::kBytes);
+      return;
+    }
+    const Floats factor = Isa::broadcast(inverse);
+    std::size_t i = 0;
+    for (; i + kStored * kLanes <= count; i += kStored * kLanes) {
+      Ints rounded[kStored];
+      unroll<int{kStored}>([&](auto j) INFERNO_INLINE_LAMBDA {
+        const std::size_t at = i + j.value * kLanes;
+        const Floats product = Isa::multiply(Isa::load(p + at), Isa::load(value_scales + at));
+        rounded[j.value] = Math::round_to_int(Isa::multiply(product, factor));
+      });
+      Isa::store_weights(integers, i, rounded);
+    }
+    for (; i < kSplitPositions; i += kStored * kLanes) {
+      Ints rounded[kStored];
+      unroll<int{kStored}>([&](auto j) INFERNO_INLINE_LAMBDA {
+        const std::size_t at = i + j.value * kLanes;
+        rounded[j.value] = Isa::broadcast_int(0);
+        if (at < count) {
+          rounded[j.value] =
+              Math::round_to_int(Isa::multiply(weights_at(p, value_scales, at, count), factor));
         }
-        Isa::store_weights(integers, i, rounded);
-      }
+      });
+      Isa::store_weights(integers, i, rounded);
     }
   }
 

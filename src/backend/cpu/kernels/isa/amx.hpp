@@ -5,8 +5,8 @@
 namespace inferno::cpu {
 namespace {
 
-/// AVX-512 for all but products with many tokens (amx.cpp): activations of sixteen tokens stand together, as
-/// a tile register takes them.
+/// AVX-512 for all but products with many tokens or heads (amx.cpp): activations of sixteen tokens stand
+/// together, as a tile register takes them.
 struct Amx : Avx512 {
   static constexpr int kTileTokens = 16;
   static constexpr int kMatmulTokens = 8;
