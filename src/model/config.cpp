@@ -70,7 +70,7 @@ void refuse_foreign_settings(const MetadataReader& metadata, std::uint32_t conte
                       metadata.full_key(key), *number, kArchitecture, neutral));
     }
   }
-  if (metadata.optional_flag("attention.causal").value_or(true) == false) {
+  if (!metadata.optional_flag("attention.causal").value_or(true)) {
     metadata.fail(fmt::format("metadata {} is false; inferno computes causal attention only",
                               metadata.full_key("attention.causal")));
   }

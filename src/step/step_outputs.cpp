@@ -101,8 +101,9 @@ void StepOutputs::take_hidden(std::uint32_t head_row, std::span<const float> hid
                     head_row, logits_due_ ? "the logits" : "that", logits_due_ ? taken_ - 1 : taken_));
   }
   ++taken_;
-  logits_due_ = wants_logits(head_row);
   take_outputs(head_row, hidden, {});
+  // Asked after: a hidden state that holds a NaN has just failed the row.
+  logits_due_ = wants_logits(head_row);
 }
 
 void StepOutputs::take_logits(std::uint32_t head_row, std::span<const float> logits) {

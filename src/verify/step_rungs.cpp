@@ -139,6 +139,7 @@ class StepClimber {
       for (const auto& golden : questions_.goldens) {
         const auto logits = probe_.recomputed_logits(golden.ids);
         std::vector<float> picked;
+        picked.reserve(golden.logit_ids.size());
         for (const auto id : golden.logit_ids) picked.push_back(logits[static_cast<std::size_t>(id)]);
         max_abs_diff = std::max(max_abs_diff, compare(picked, golden.logits).max_abs);
         largest = std::max(largest, largest_magnitude(golden.logits));

@@ -177,16 +177,27 @@ void CpuExecutor::run_head(const StepWork& work, HeadConsumer& head, Stages& sta
   event.bytes *= (rows + Scratch::kHeadPiece - 1) / Scratch::kHeadPiece;
   stages.begin(event);
   for (std::uint32_t first = 0; first < rows; first += Scratch::kHeadPiece) {
-    const auto count = std::min(Scratch::kHeadPiece, rows - first);
-    const auto piece = norm(gathered + first * width, count, model_.weights.final_norm, matrix.is_packed(),
-                            !matrix.is_packed());
+    const auto end = std::min(first + Scratch::kHeadPiece, rows);
+    // The rows that need logits move together; no row moves over one that is still needed.
+    std::array<std::uint32_t, Scratch::kHeadPiece> wanted{};
+    std::uint32_t count = 0;
+    for (auto row = first; row < end; ++row) {
+      if (!head.wants_logits(row)) continue;
+      const float* from = gathered + std::size_t{row} * width;
+      std::copy(from, from + width, gathered + std::size_t{first + count} * width);
+      wanted[count++] = row;
+    }
+    const auto x = norm(gathered + std::size_t{first} * width, count, model_.weights.final_norm,
+                        matrix.is_packed(), !matrix.is_packed());
     const Product product{&matrix, scratch_.logits.data(), vocab_size};
-    multiply_all({&product, 1}, piece, count);
-    if (first + count == rows) stages.end(event);
+    if (count > 0) multiply_all({&product, 1}, x, count);
+    if (end == rows) stages.end(event);
     stages.values(event, {scratch_.logits.data(), count * vocab_size}, vocab_size);
-    for (std::uint32_t row = first; row < first + count; ++row) {
+    std::uint32_t next = 0;
+    for (auto row = first; row < end; ++row) {
       head.take_hidden(row, state_of(row));
-      const auto* logits = scratch_.logits.data() + (row - first) * vocab_size;
+      if (next == count || wanted[next] != row) continue;
+      const auto* logits = scratch_.logits.data() + next++ * vocab_size;
       if (head.wants_logits(row)) head.take_logits(row, {logits, vocab_size});
     }
   }

@@ -150,7 +150,8 @@ void ReferenceExecutor::run_head(const StepWork& work, HeadConsumer& head, cpu::
   const StageEvent event{-1, Stage::lm_head, weights_.lm_head.total_bytes(), 0};
   if (work.plan.needs_lm_head) stages.begin(event);
   for (std::uint32_t row = 0; row < head_tokens.size(); ++row) {
-    head.take_hidden(row, std::span(values).subspan(row * config_.hidden_size, config_.hidden_size));
+    head.take_hidden(row,
+                     std::span(values).subspan(std::size_t{row} * config_.hidden_size, config_.hidden_size));
     const bool last = row + 1 == head_tokens.size();
     if (!head.wants_logits(row)) {
       if (last && work.plan.needs_lm_head) stages.end(event);
@@ -186,7 +187,7 @@ ReferenceExecutor::Normed ReferenceExecutor::norm(StageEvent event, const Vector
 
 ReferenceExecutor::Vectors ReferenceExecutor::project(StageEvent event, const Matrix& matrix,
                                                       const Vectors& x, const std::vector<float>* factors,
-                                                      cpu::Stages& stages) const {
+                                                      cpu::Stages& stages) {
   event.bytes = matrix.total_bytes();
   event.operations = std::uint64_t{2} * matrix.rows * matrix.columns * x.size();
   stages.begin(event);

@@ -53,8 +53,8 @@ class ReferenceExecutor : public DeferredExecutor {
 
   Normed norm(StageEvent event, const Vectors& x, std::span<const float> weight, cpu::Stages& stages) const;
   /// y[rows] = W x for each token, each row sum times the token's factor if there are factors.
-  Vectors project(StageEvent event, const Matrix& matrix, const Vectors& x, const std::vector<float>* factors,
-                  cpu::Stages& stages) const;
+  static Vectors project(StageEvent event, const Matrix& matrix, const Vectors& x,
+                         const std::vector<float>* factors, cpu::Stages& stages);
   void norm_heads(StageEvent event, Vectors& heads, std::span<const float> weight, cpu::Stages& stages) const;
   void rotate_heads(StageEvent event, Vectors& heads, const StepWork& work, cpu::Stages& stages) const;
   void append_kv(StageEvent event, const Vectors& keys, const Vectors& values, const StepWork& work,
