@@ -68,7 +68,7 @@ struct AmxAttention {
     const float* key_scales = cache.key_scales;
     for (std::size_t group = 0; group < groups; ++group) {
       Floats sums[kHeads];
-      unroll<int{kHeads}>([&](auto h) INFERNO_INLINE_LAMBDA { sums[h.value] = Isa::zero(); });
+      unroll<kHeads>([&](auto h) INFERNO_INLINE_LAMBDA { sums[h.value] = Isa::zero(); });
       for (std::size_t b = 0; b < blocks; ++b) {
         multiply_next();
         const Floats key_scale = Isa::load(key_scales);
@@ -76,13 +76,13 @@ struct AmxAttention {
         const auto& dots = work.sums[slot];
         slot = (slot + 1) % kSlots;
         const float* scales = query.scales + b;
-        unroll<int{kHeads}>([&](auto h) INFERNO_INLINE_LAMBDA {
+        unroll<kHeads>([&](auto h) INFERNO_INLINE_LAMBDA {
           const Floats product = Isa::multiply(Few::dot_of(Isa::load_ints(dots[h.value])), key_scale);
           const Floats scale = Isa::broadcast(scales[h.value * blocks]);
           sums[h.value] = Isa::add(sums[h.value], Isa::multiply(product, scale));
         });
       }
-      unroll<int{kHeads}>([&](auto h) INFERNO_INLINE_LAMBDA {
+      unroll<kHeads>([&](auto h) INFERNO_INLINE_LAMBDA {
         Isa::store(scores + h.value * stride + group * kLanes, sums[h.value]);
       });
     }
@@ -118,9 +118,9 @@ struct AmxAttention {
 
   INFERNO_INLINE static TileConfig value_config(std::size_t positions) {
     TileConfig config;
-    for (int tile = 0; tile < 4; ++tile) config.set(tile, kHeads, kLaneBytes);
-    for (int tile = 4; tile < 6; ++tile) config.set(tile, kHeads, positions);
-    for (int tile = 6; tile < 8; ++tile) config.set(tile, positions / kQuad, kLaneBytes);
+    for (std::size_t tile = 0; tile < 4; ++tile) config.set(tile, kHeads, kLaneBytes);
+    for (std::size_t tile = 4; tile < 6; ++tile) config.set(tile, kHeads, positions);
+    for (std::size_t tile = 6; tile < 8; ++tile) config.set(tile, positions / kQuad, kLaneBytes);
     return config;
   }
 

@@ -113,19 +113,19 @@ struct AmxMatmul {
       for (std::size_t panel = 0; panel < work.panels; ++panel) {
         const Segment& segment = work.segments[panel];
         Floats sums[kTile];
-        unroll<int{kTile}>([&](auto t) INFERNO_INLINE_LAMBDA { sums[t.value] = Isa::zero(); });
+        unroll<kTile>([&](auto t) INFERNO_INLINE_LAMBDA { sums[t.value] = Isa::zero(); });
         for (std::size_t b = 0; b < work.count; ++b) {
           multiply_next(work, ahead);
           const Floats weight_scale = Isa::load(segment.scales[b]);
           const auto& dots = work.sums[slot];
           slot = (slot + 1) % kSlots;
-          unroll<int{kTile}>([&](auto t) INFERNO_INLINE_LAMBDA {
+          unroll<kTile>([&](auto t) INFERNO_INLINE_LAMBDA {
             const Floats product = Few::scaled(Isa::load_ints(dots[t.value]), weight_scale, segment.undo[b]);
             const Floats scale = Isa::broadcast(scales[b * kTile + t.value]);
             sums[t.value] = Isa::add(sums[t.value], Isa::multiply(product, scale));
           });
         }
-        unroll<int{kTile}>([&](auto t) INFERNO_INLINE_LAMBDA {
+        unroll<kTile>([&](auto t) INFERNO_INLINE_LAMBDA {
           float* total = work.totals[tile][panel][t.value];
           Isa::store(total, Isa::add(Isa::load(total), sums[t.value]));
         });
@@ -134,7 +134,7 @@ struct AmxMatmul {
   }
 
   /// The totals of work.panels panels from `panel` on and `tokens` tokens from `first_token` on.
-  static void panel_tokens(const PackedMatrix& matrix, std::uint32_t panel, const QuantizedBatch& x,
+  static void panel_tokens(const PackedMatrix& matrix, std::size_t panel, const QuantizedBatch& x,
                            std::size_t first_token, Work& work) {
     const std::size_t stride = PackedMatrix::panel_bytes(matrix.blocks());
     const std::byte* source = matrix.panel(panel);
@@ -155,13 +155,13 @@ struct AmxMatmul {
     }
   }
 
-  static void many_tokens(const PackedMatrix& matrix, std::uint32_t first, std::uint32_t end,
+  static void many_tokens(const PackedMatrix& matrix, std::size_t first, std::size_t end,
                           const QuantizedBatch& x, std::size_t tokens, const float* factors, float* y,
                           std::size_t y_stride) {
     Work work;
     work.blocks = matrix.blocks();
     for (auto& token : work.start) Isa::store_ints(token, Isa::broadcast_int(Math::kRounderBits));
-    for (auto panel = first; panel < end; panel += kPanels) {
+    for (std::size_t panel = first; panel < end; panel += kPanels) {
       work.panels = end - panel < kPanels ? end - panel : kPanels;
       for (std::size_t t = 0; t < tokens; t += kTiles * kTile) {
         const std::size_t count = tokens - t < kTiles * kTile ? tokens - t : kTiles * kTile;

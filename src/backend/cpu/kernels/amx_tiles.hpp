@@ -17,7 +17,7 @@ struct alignas(64) TileConfig {
   std::uint16_t row_bytes[16] = {};
   std::uint8_t rows[16] = {};
 
-  INFERNO_INLINE void set(int tile, std::size_t row_count, std::size_t bytes) {
+  INFERNO_INLINE void set(std::size_t tile, std::size_t row_count, std::size_t bytes) {
     rows[tile] = static_cast<std::uint8_t>(row_count);
     row_bytes[tile] = static_cast<std::uint16_t>(bytes);
   }

@@ -33,7 +33,7 @@ struct Attention {
   }
 
   /// Scores of kH heads for kP groups of 16 positions. kPrefetch: fetches the groups after them.
-  template <int kP, int kH, bool kPrefetch>
+  template <std::size_t kP, std::size_t kH, bool kPrefetch>
   INFERNO_INLINE static void scores_tile(const QueryGroup& query, std::size_t head, const std::uint8_t* keys,
                                          const float* key_scales, float* scores, std::size_t stride) {
     const std::size_t blocks = query.blocks;
@@ -51,13 +51,13 @@ struct Attention {
         const auto start = Isa::start(offsets + h.value * blocks + b);
         unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA { dots[p.value][h.value] = start; });
       });
-      unroll<int{kQuads} / Isa::kGroups>([&](auto g) INFERNO_INLINE_LAMBDA {
+      unroll<kQuads / Isa::kGroups>([&](auto g) INFERNO_INLINE_LAMBDA {
         constexpr std::size_t kQuad0 = g.value * Isa::kGroups;
         typename Isa::Weights w[kP];
         unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
           const auto* at = keys + p.value * kLanes * dims + (b * kQuads + kQuad0) * kLanes * kQuad;
           if constexpr (kPrefetch) {
-            for (int i = 0; i < Isa::kGroups; ++i) {
+            for (std::size_t i = 0; i < Isa::kGroups; ++i) {
               Isa::prefetch(at + kP * kLanes * dims + i * kLanes * kQuad);
             }
           }
@@ -89,7 +89,7 @@ struct Attention {
   }
 
   /// All heads from `head` on, kH at a time, for kP groups of positions. The first heads fetch memory.
-  template <int kP, int kH = Isa::kScoreHeads>
+  template <std::size_t kP, std::size_t kH = Isa::kScoreHeads>
   INFERNO_INLINE static void scores_heads(const QueryGroup& query, std::size_t head, const std::uint8_t* keys,
                                           const float* key_scales, float* scores, std::size_t stride) {
     for (; head + kH <= query.heads; head += kH) {
@@ -114,7 +114,7 @@ struct Attention {
                                        scores + group * kLanes, stride);
       group += p.value;
     };
-    while (group + kP <= groups) step(Index<int{kP}>{});
+    while (group + kP <= groups) step(Index<kP>{});
     if constexpr (kP > 1) {
       while (group < groups) step(Index<1>{});
     }
@@ -136,7 +136,7 @@ struct Attention {
     for (auto& chain : largest) chain = Isa::broadcast(scores[0]);
     std::size_t i = 0;
     for (; i + kChains * kLanes <= count; i += kChains * kLanes) {
-      unroll<int{kChains}>([&](auto c) INFERNO_INLINE_LAMBDA {
+      unroll<kChains>([&](auto c) INFERNO_INLINE_LAMBDA {
         largest[c.value] = Isa::larger(largest[c.value], Isa::load(scores + i + c.value * kLanes));
       });
     }
@@ -213,7 +213,7 @@ struct Attention {
     std::size_t i = 0;
     for (; i + kStored * kLanes <= count; i += kStored * kLanes) {
       Ints rounded[kStored];
-      unroll<int{kStored}>([&](auto j) INFERNO_INLINE_LAMBDA {
+      unroll<kStored>([&](auto j) INFERNO_INLINE_LAMBDA {
         const std::size_t at = i + j.value * kLanes;
         const Floats product = Isa::multiply(Isa::load(p + at), Isa::load(value_scales + at));
         rounded[j.value] = Math::round_to_int(Isa::multiply(product, factor));
@@ -222,7 +222,7 @@ struct Attention {
     }
     for (; i < kSplitPositions; i += kStored * kLanes) {
       Ints rounded[kStored];
-      unroll<int{kStored}>([&](auto j) INFERNO_INLINE_LAMBDA {
+      unroll<kStored>([&](auto j) INFERNO_INLINE_LAMBDA {
         const std::size_t at = i + j.value * kLanes;
         rounded[j.value] = Isa::broadcast_int(0);
         if (at < count) {
@@ -236,11 +236,11 @@ struct Attention {
 
   /// kH heads, one block of 32 dimensions: `integers` of the first head at the first position, whose blocks
   /// take `head_bytes` a head; `sums` [heads][head_dims].
-  template <int kH, bool kPrefetch>
+  template <std::size_t kH, bool kPrefetch>
   INFERNO_INLINE static void weigh_tile(const std::byte* integers, std::size_t head_bytes,
                                         const std::int8_t* values, std::size_t count, std::int32_t* sums,
                                         std::size_t head_dims) {
-    constexpr int kV = Isa::kValueVectors;
+    constexpr std::size_t kV = Isa::kValueVectors;
     for (std::size_t d = 0; d < kDims; d += kV * kLanes) {
       typename Isa::ValueSums parts[kH][kV];
       const std::byte* weights[kH];
@@ -275,7 +275,7 @@ struct Attention {
   }
 
   /// All heads from `head` on, kH at a time. The first of them fetch memory.
-  template <int kH = Isa::kValueHeads>
+  template <std::size_t kH = Isa::kValueHeads>
   INFERNO_INLINE static void weigh_heads(const std::byte* integers, std::size_t head, std::size_t heads,
                                          std::size_t blocks, const std::int8_t* values, std::size_t count,
                                          std::int32_t* sums) {

@@ -27,13 +27,13 @@ struct Matmul {
   /// Tokens whose activations stand side by side, block by block.
   static constexpr std::size_t kTile = Isa::kTileTokens;
   /// Tokens and panels whose sums are kept in registers at once.
-  static constexpr int kTokens = Isa::kMatmulTokens;
-  static constexpr int kPanels = Isa::kMatmulPanels;
+  static constexpr std::size_t kTokens = Isa::kMatmulTokens;
+  static constexpr std::size_t kPanels = Isa::kMatmulPanels;
   static constexpr std::size_t kTokenBlock = 16 * kTile;
-  static_assert(kTile % std::size_t{kTokens} == 0);
+  static_assert(kTile % kTokens == 0);
 
   /// The scales of a segment's blocks as floats, and what undoes the start of a fused sum.
-  template <int kP>
+  template <std::size_t kP>
   struct Scales {
     alignas(64) float scale[kSegmentBlocks][kP][kRows];
     alignas(64) float undo[kSegmentBlocks][kP][kRows];
@@ -43,11 +43,11 @@ struct Matmul {
   struct Segment {
     const std::byte* bytes;    ///< of the first panel
     std::size_t panel_stride;  ///< bytes from panel to panel
-    std::uint32_t first;       ///< block
-    std::uint32_t count;       ///< of blocks
+    std::size_t first;         ///< block
+    std::size_t count;         ///< of blocks
   };
 
-  template <int kP>
+  template <std::size_t kP>
   INFERNO_INLINE static void load_scales(const Segment& segment, Scales<kP>& scales) {
     for (std::size_t b = 0; b < segment.count; ++b) {
       unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
@@ -75,7 +75,7 @@ struct Matmul {
 
   /// Adds a segment of kP panels to the totals [tokens][panels][16] of kT tokens. `values`, `scales`,
   /// `offsets`: the first token's, at the segment's first block.
-  template <int kP, int kT, bool kPrefetch>
+  template <std::size_t kP, std::size_t kT, bool kPrefetch>
   INFERNO_INLINE static void segment_tile(const Segment& segment, const Scales<kP>& weight_scales,
                                           const std::int8_t* values, const float* scales,
                                           const std::int32_t* offsets, float* totals) {
@@ -91,13 +91,13 @@ struct Matmul {
         const auto start = Isa::start(offsets + t.value);
         unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA { dots[p.value][t.value] = start; });
       });
-      unroll<int{kQuads} / Isa::kGroups>([&](auto g) INFERNO_INLINE_LAMBDA {
+      unroll<kQuads / Isa::kGroups>([&](auto g) INFERNO_INLINE_LAMBDA {
         constexpr std::size_t kQuad0 = g.value * Isa::kGroups;
         typename Isa::Weights w[kP];
         unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
           const auto* at = weights + p.value * segment.panel_stride + kQuad0 * kQuadBytes;
           if constexpr (kPrefetch) {
-            for (int i = 0; i < Isa::kGroups; ++i) {
+            for (std::size_t i = 0; i < Isa::kGroups; ++i) {
               Isa::prefetch(at + kNear + i * kQuadBytes);
               Isa::prefetch_far(at + kFar + i * kQuadBytes);
             }
@@ -133,13 +133,13 @@ struct Matmul {
   }
 
   /// segment_tile for a number of tokens that is not a constant, 1 to kTokens.
-  template <int kP, bool kPrefetch, int kT = kTokens>
+  template <std::size_t kP, bool kPrefetch, std::size_t kT = kTokens>
   INFERNO_INLINE static void segment_tokens(std::size_t tokens, const Segment& segment,
                                             const Scales<kP>& weight_scales, const std::int8_t* values,
                                             const float* scales, const std::int32_t* offsets, float* totals) {
     if constexpr (kT == 1) {
       segment_tile<kP, 1, kPrefetch>(segment, weight_scales, values, scales, offsets, totals);
-    } else if (tokens >= std::size_t{kT}) {
+    } else if (tokens >= kT) {
       segment_tile<kP, kT, kPrefetch>(segment, weight_scales, values, scales, offsets, totals);
     } else {
       segment_tokens<kP, kPrefetch, kT - 1>(tokens, segment, weight_scales, values, scales, offsets, totals);
@@ -148,10 +148,10 @@ struct Matmul {
 
   /// kP panels from `panel` on times `tokens` tokens from `first_token` on, at most kTokenBlock; first_token
   /// begins a tile.
-  template <int kP>
-  static void panel_tokens(const PackedMatrix& matrix, std::uint32_t panel, const QuantizedBatch& x,
+  template <std::size_t kP>
+  static void panel_tokens(const PackedMatrix& matrix, std::size_t panel, const QuantizedBatch& x,
                            std::size_t first_token, std::size_t tokens, float* totals) {
-    const std::uint32_t blocks = matrix.blocks();
+    const std::size_t blocks = matrix.blocks();
     const std::size_t stride = PackedMatrix::panel_bytes(blocks);
     Segment segment{matrix.bytes + panel * stride, stride, 0, 0};
     for (std::size_t i = 0; i < tokens * kP; ++i) Isa::store(totals + i * kRows, Isa::zero());
@@ -176,11 +176,11 @@ struct Matmul {
   }
 
   /// Finished sums of kP panels to y; `rows` of the panels' rows exist.
-  template <int kP>
+  template <std::size_t kP>
   static void write(const float* totals, std::size_t tokens, std::size_t rows, const float* factors, float* y,
                     std::size_t y_stride) {
     for (std::size_t t = 0; t < tokens; ++t, y += y_stride) {
-      for (std::size_t p = 0; p < std::size_t{kP}; ++p) {
+      for (std::size_t p = 0; p < kP; ++p) {
         Floats total = Isa::load(totals + (t * kP + p) * kRows);
         if (factors != nullptr) total = Isa::multiply(total, Isa::broadcast(factors[t]));
         if (rows >= (p + 1) * kRows) {
@@ -194,13 +194,12 @@ struct Matmul {
     }
   }
 
-  template <int kP>
-  static void panels(const PackedMatrix& matrix, std::uint32_t first, std::uint32_t end,
-                     const QuantizedBatch& x, std::size_t tokens, const float* factors, float* y,
-                     std::size_t y_stride) {
+  template <std::size_t kP>
+  static void panels(const PackedMatrix& matrix, std::size_t first, std::size_t end, const QuantizedBatch& x,
+                     std::size_t tokens, const float* factors, float* y, std::size_t y_stride) {
     alignas(64) float totals[kTokenBlock * kP * kRows];
     for (auto panel = first; panel < end; panel += kP) {
-      const std::size_t row = std::size_t{panel} * kRows;
+      const std::size_t row = panel * kRows;
       for (std::size_t t = 0; t < tokens; t += kTokenBlock) {
         const std::size_t count = tokens - t < kTokenBlock ? tokens - t : kTokenBlock;
         panel_tokens<kP>(matrix, panel, x, t, count, totals);
@@ -214,7 +213,7 @@ struct Matmul {
                      const QuantizedBatch& x, std::uint32_t tokens, const float* factors, float* y,
                      std::size_t y_stride) {
     // A few tokens wait for memory anyway: one panel at a time is one stream.
-    const auto grouped = tokens > std::uint32_t{kTokens} ? first + (end - first) / kPanels * kPanels : first;
+    const std::size_t grouped = tokens > kTokens ? first + (end - first) / kPanels * kPanels : first;
     panels<kPanels>(matrix, first, grouped, x, tokens, factors, y, y_stride);
     panels<1>(matrix, grouped, end, x, tokens, factors, y, y_stride);
   }

@@ -17,8 +17,8 @@ struct MatmulFloat {
   static constexpr std::size_t kLanes = 16;
   static_assert(kLanes == std::size_t{arith::kFloatStride});
   static constexpr std::size_t kSegmentColumns = arith::kSegment;
-  static constexpr int kRows = Isa::kFloatRows;
-  static constexpr int kTokens = Isa::kFloatTokens;
+  static constexpr std::size_t kRows = Isa::kFloatRows;
+  static constexpr std::size_t kTokens = Isa::kFloatTokens;
 
   struct F32 {
     static constexpr std::size_t kBytes = 4;
@@ -47,7 +47,7 @@ struct MatmulFloat {
 
   /// y[t * y_stride + r] for kR rows and kT tokens. `row_bytes` from row to row, `columns` floats from token
   /// to token.
-  template <class Type, int kR, int kT>
+  template <class Type, std::size_t kR, std::size_t kT>
   static void tile(const std::byte* rows, std::size_t row_bytes, const float* x, std::size_t columns,
                    const float* factors, float* y, std::size_t y_stride) {
     float totals[kR][kT] = {};
@@ -79,33 +79,32 @@ struct MatmulFloat {
         });
       });
     }
-    for (int t = 0; t < kT; ++t) {
-      for (int r = 0; r < kR; ++r) {
+    for (std::size_t t = 0; t < kT; ++t) {
+      for (std::size_t r = 0; r < kR; ++r) {
         const float total = totals[r][t];
-        y[static_cast<std::size_t>(t) * y_stride + static_cast<std::size_t>(r)] =
-            factors != nullptr ? total * factors[t] : total;
+        y[t * y_stride + r] = factors != nullptr ? total * factors[t] : total;
       }
     }
   }
 
   /// Rows go by in groups, all tokens for each: the group's weights stay in the first-level cache.
   template <class Type>
-  static void run(const Matrix& matrix, std::uint32_t first, std::uint32_t end, const float* x,
-                  std::uint32_t tokens, const float* factors, float* y, std::size_t y_stride) {
+  static void run(const Matrix& matrix, std::size_t first, std::size_t end, const float* x,
+                  std::size_t tokens, const float* factors, float* y, std::size_t y_stride) {
     const std::size_t row_bytes = std::size_t{matrix.columns} * Type::kBytes;
-    const auto all_tokens = [&](std::uint32_t row, auto rows) INFERNO_INLINE_LAMBDA {
+    const auto all_tokens = [&](std::size_t row, auto rows) INFERNO_INLINE_LAMBDA {
       const std::byte* weights = matrix.bytes + row * row_bytes;
-      std::uint32_t t = 0;
+      std::size_t t = 0;
       const auto step = [&](auto count) INFERNO_INLINE_LAMBDA {
         tile<Type, decltype(rows)::value, decltype(count)::value>(
-            weights, row_bytes, x + std::size_t{t} * matrix.columns, matrix.columns,
+            weights, row_bytes, x + t * matrix.columns, matrix.columns,
             factors == nullptr ? nullptr : factors + t, y + t * y_stride + row, y_stride);
         t += count.value;
       };
       while (t + kTokens <= tokens) step(Index<kTokens>{});
       while (t < tokens) step(Index<1>{});
     };
-    std::uint32_t row = first;
+    std::size_t row = first;
     for (; row + kRows <= end; row += kRows) all_tokens(row, Index<kRows>{});
     for (; row < end; ++row) all_tokens(row, Index<1>{});
   }

@@ -40,12 +40,12 @@ struct PackedMatrix {
   INFERNO_INLINE static constexpr std::size_t segment_bytes(std::size_t count) {
     return scale_bytes(count) + count * kPanelRows * kBlockColumns;
   }
-  INFERNO_INLINE static constexpr std::size_t panel_bytes(std::uint32_t block_count) {
+  INFERNO_INLINE static constexpr std::size_t panel_bytes(std::size_t block_count) {
     const auto full = block_count / kSegmentBlocks;
     const auto rest = block_count % kSegmentBlocks;
     return full * segment_bytes(kSegmentBlocks) + (rest == 0 ? 0 : segment_bytes(rest));
   }
-  INFERNO_INLINE const std::byte* panel(std::uint32_t index) const {
+  INFERNO_INLINE const std::byte* panel(std::size_t index) const {
     return bytes + index * panel_bytes(blocks());
   }
   std::size_t total_bytes() const { return panels() * panel_bytes(blocks()); }

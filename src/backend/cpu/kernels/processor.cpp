@@ -17,23 +17,48 @@
 namespace inferno::cpu {
 
 #if defined(__x86_64__)
+namespace {
+
+struct Leaf {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+/// What CPUID says; zeros for a leaf that this processor does not have.
+Leaf cpuid(unsigned leaf, unsigned subleaf) {
+  Leaf result;
+  __get_cpuid_count(leaf, subleaf, &result.eax, &result.ebx, &result.ecx, &result.edx);
+  return result;
+}
+
+bool all_set(unsigned value, unsigned bits) {
+  return (value & bits) == bits;
+}
+
+// Features that compilers name differently, or not at all, in __builtin_cpu_supports.
+constexpr unsigned kF16c = 1U << 29U;          // leaf 1, ECX
+constexpr unsigned kAvxVnni = 1U << 4U;        // leaf 7.1, EAX
+constexpr unsigned kTilesAndInt8 = 3U << 24U;  // leaf 7, EDX
+
+}  // namespace
+
 // __builtin_cpu_supports asks the operating system's side too: whether it saves the wider registers.
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+         all_set(cpuid(1, 0).ecx, kF16c);
+}
+
+bool has_avx_vnni() {
+  return has_avx2() && all_set(cpuid(7, 1).eax, kAvxVnni);
+}
+
 bool has_avx512_vnni() {
-  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+  return has_avx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512vnni") != 0;
 }
+
 bool has_amx() {
 #if defined(__linux__)
-  if (!has_avx512_vnni()) return false;
-  // Bits 24 (tiles) and 25 (int8) of EDX of leaf 7; compilers differ in their names for them.
-  constexpr unsigned kTilesAndInt8 = 3U << 24U;
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kTilesAndInt8) != kTilesAndInt8) {
-    return false;
-  }
+  if (!has_avx512_vnni() || !all_set(cpuid(7, 0).edx, kTilesAndInt8)) return false;
   // Linux gives the tiles' 8 KB of state to processes that ask, for all their threads.
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
@@ -41,20 +66,6 @@ bool has_amx() {
 #else
   return false;
 #endif
-}
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-         __builtin_cpu_supports("f16c") != 0;
-}
-bool has_avx_vnni() {
-  if (!has_avx2()) return false;
-  // Bit 4 of EAX of leaf 7.1; compilers before GCC 13 and clang 17 have no name for it.
-  constexpr unsigned kAvxVnni = 1U << 4U;
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnni) != 0;
 }
 #elif defined(__APPLE__) && defined(__aarch64__)
 bool has_neon_dot() {

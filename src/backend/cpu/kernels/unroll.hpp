@@ -1,18 +1,20 @@
 #pragma once
 
+#include <cstddef>
+
 #include "backend/cpu/kernels/inline.hpp"
 
 namespace inferno::cpu {
 
 /// A number that is part of the type.
-template <int kValue>
+template <std::size_t kValue>
 struct Index {
-  static constexpr int value = kValue;
+  static constexpr std::size_t value = kValue;
 };
 
 /// body(Index<0>), body(Index<1>), ..., body(Index<kCount - 1>), all inlined: what stands in arrays indexed
 /// by them stands in registers. Compilers unroll loops of this length only when they feel like it.
-template <int kCount, int kFirst = 0, class Body>
+template <std::size_t kCount, std::size_t kFirst = 0, class Body>
 INFERNO_INLINE void unroll(const Body& body) {
   if constexpr (kFirst < kCount) {
     body(Index<kFirst>{});

@@ -8,9 +8,9 @@ namespace {
 /// AVX-512 for all but products with many tokens or heads (amx.cpp): activations of sixteen tokens stand
 /// together, as a tile register takes them.
 struct Amx : Avx512 {
-  static constexpr int kTileTokens = 16;
-  static constexpr int kMatmulTokens = 8;
-  static constexpr int kMatmulPanels = 1;
+  static constexpr std::size_t kTileTokens = 16;
+  static constexpr std::size_t kMatmulTokens = 8;
+  static constexpr std::size_t kMatmulPanels = 1;
 };
 
 }  // namespace

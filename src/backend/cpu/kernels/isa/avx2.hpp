@@ -140,7 +140,7 @@ struct Avx2 {
   };
   static constexpr std::int32_t kWeightBias = 0;
   static constexpr bool kFusedScale = true;
-  static constexpr int kGroups = 1;
+  static constexpr std::size_t kGroups = 1;
 
   INFERNO_INLINE static Dots start(const std::int32_t* offset) { return broadcast_int(*offset); }
   INFERNO_INLINE static Weights load_weights(const std::uint8_t* p) {
@@ -170,12 +170,12 @@ struct Avx2 {
   struct Values {
     Ints even, odd;
   };
-  static constexpr int kValueVectors = 1;
+  static constexpr std::size_t kValueVectors = 1;
   static constexpr std::size_t kWeightBytes = sizeof(std::int16_t);  // from position to position
 
   INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
     auto* target = reinterpret_cast<__m128i*>(integers + position * kWeightBytes);
-    for (int i = 0; i < 4; ++i) {
+    for (std::size_t i = 0; i < 4; ++i) {
       _mm_storeu_si128(target + 2 * i, narrow(q[i].low));
       _mm_storeu_si128(target + 2 * i + 1, narrow(q[i].high));
     }
@@ -211,14 +211,14 @@ struct Avx2 {
   }
 
   // Shapes: see matmul.hpp and attention.hpp.
-  static constexpr int kTileTokens = 6;
-  static constexpr int kMatmulTokens = 3;
-  static constexpr int kMatmulPanels = 1;
-  static constexpr int kFloatRows = 2;
-  static constexpr int kFloatTokens = 2;
-  static constexpr int kScoreGroups = 1;
-  static constexpr int kScoreHeads = 3;
-  static constexpr int kValueHeads = 3;
+  static constexpr std::size_t kTileTokens = 6;
+  static constexpr std::size_t kMatmulTokens = 3;
+  static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kFloatRows = 2;
+  static constexpr std::size_t kFloatTokens = 2;
+  static constexpr std::size_t kScoreGroups = 1;
+  static constexpr std::size_t kScoreHeads = 3;
+  static constexpr std::size_t kValueHeads = 3;
 
  protected:
   INFERNO_INLINE static __m256i load_register(const void* p) {

@@ -88,7 +88,7 @@ struct Avx512 {
   using Activations = Ints;
   static constexpr std::int32_t kWeightBias = 128;
   static constexpr bool kFusedScale = true;
-  static constexpr int kGroups = 1;
+  static constexpr std::size_t kGroups = 1;
 
   INFERNO_INLINE static Dots start(const std::int32_t* offset) { return broadcast_int(*offset); }
   INFERNO_INLINE static Weights load_weights(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
@@ -115,7 +115,7 @@ struct Avx512 {
     __m512i high;
     __m512i low;
   };
-  static constexpr int kValueVectors = 2;
+  static constexpr std::size_t kValueVectors = 2;
   static constexpr std::size_t kWeightBytes = 1;  // from position to position
   static constexpr std::size_t kLowPlane = 256;
 
@@ -155,14 +155,14 @@ struct Avx512 {
   }
 
   // Shapes: see matmul.hpp and attention.hpp.
-  static constexpr int kTileTokens = 6;
-  static constexpr int kMatmulTokens = 6;
-  static constexpr int kMatmulPanels = 2;
-  static constexpr int kFloatRows = 4;
-  static constexpr int kFloatTokens = 4;
-  static constexpr int kScoreGroups = 2;
-  static constexpr int kScoreHeads = 6;
-  static constexpr int kValueHeads = 4;
+  static constexpr std::size_t kTileTokens = 6;
+  static constexpr std::size_t kMatmulTokens = 6;
+  static constexpr std::size_t kMatmulPanels = 2;
+  static constexpr std::size_t kFloatRows = 4;
+  static constexpr std::size_t kFloatTokens = 4;
+  static constexpr std::size_t kScoreGroups = 2;
+  static constexpr std::size_t kScoreHeads = 6;
+  static constexpr std::size_t kValueHeads = 4;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 /// Sixteen lanes in four registers, for what every AArch64 processor has. See isa/README.md for what a kernel
 /// may ask of an instruction set.
 struct Neon {
-  static constexpr int kRegisters = 4;
+  static constexpr std::size_t kRegisters = 4;
   struct Floats {
     float32x4_t v[kRegisters];
   };
@@ -158,7 +158,7 @@ struct Neon {
   };
   static constexpr std::int32_t kWeightBias = 0;
   static constexpr bool kFusedScale = true;
-  static constexpr int kGroups = 2;
+  static constexpr std::size_t kGroups = 2;
 
   INFERNO_INLINE static Dots start(const std::int32_t* offset) {
     const int32x4_t halves =
@@ -213,12 +213,12 @@ struct Neon {
   struct Values {
     Bytes bytes;
   };
-  static constexpr int kValueVectors = 1;
+  static constexpr std::size_t kValueVectors = 1;
   static constexpr std::size_t kWeightBytes = sizeof(std::int16_t);  // from position to position
 
   INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
     std::int16_t halves[64];
-    for (int i = 0; i < 4; ++i) {
+    for (std::size_t i = 0; i < 4; ++i) {
       vst1q_s16(halves + 16 * i, vcombine_s16(vmovn_s32(q[i].v[0]), vmovn_s32(q[i].v[1])));
       vst1q_s16(halves + 16 * i + 8, vcombine_s16(vmovn_s32(q[i].v[2]), vmovn_s32(q[i].v[3])));
     }
@@ -260,14 +260,14 @@ struct Neon {
   INFERNO_INLINE static void prefetch(const void* p) { __builtin_prefetch(p); }
 
   // Shapes: see matmul.hpp and attention.hpp.
-  static constexpr int kTileTokens = 6;
-  static constexpr int kMatmulTokens = 2;
-  static constexpr int kMatmulPanels = 1;
-  static constexpr int kFloatRows = 2;
-  static constexpr int kFloatTokens = 2;
-  static constexpr int kScoreGroups = 1;
-  static constexpr int kScoreHeads = 2;
-  static constexpr int kValueHeads = 1;
+  static constexpr std::size_t kTileTokens = 6;
+  static constexpr std::size_t kMatmulTokens = 2;
+  static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kFloatRows = 2;
+  static constexpr std::size_t kFloatTokens = 2;
+  static constexpr std::size_t kScoreGroups = 1;
+  static constexpr std::size_t kScoreHeads = 2;
+  static constexpr std::size_t kValueHeads = 1;
 
  private:
   INFERNO_INLINE static uint16x4_t load_four(const std::byte* p) {

@@ -12,7 +12,7 @@ struct NeonDot : Neon {
   struct Activations {
     int8x16_t v;
   };
-  static constexpr int kGroups = 1;
+  static constexpr std::size_t kGroups = 1;
 
   INFERNO_INLINE static Dots start(const std::int32_t* offset) { return broadcast_int(*offset); }
   INFERNO_INLINE static Weights load_weights(const std::uint8_t* p) { return load_signed(p); }
@@ -24,8 +24,8 @@ struct NeonDot : Neon {
   using Neon::finish;
   INFERNO_INLINE static Ints finish(const Dots& dots) { return dots; }
 
-  static constexpr int kMatmulTokens = 3;
-  static constexpr int kScoreHeads = 3;
+  static constexpr std::size_t kMatmulTokens = 3;
+  static constexpr std::size_t kScoreHeads = 3;
 };
 
 }  // namespace

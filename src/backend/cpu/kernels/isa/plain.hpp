@@ -11,7 +11,7 @@ namespace {
 /// Sixteen lanes in an array: what a compiler makes of plain C++, for processors without kernels of their
 /// own. See isa/README.md for what a kernel may ask of an instruction set.
 struct Plain {
-  static constexpr int kLanes = 16;
+  static constexpr std::size_t kLanes = 16;
   struct Floats {
     float v[kLanes];
   };
@@ -22,14 +22,14 @@ struct Plain {
   template <class Result, class Lane>
   INFERNO_INLINE static Result each(const Lane& lane) {
     Result result;
-    for (int i = 0; i < kLanes; ++i) result.v[i] = lane(i);
+    for (std::size_t i = 0; i < kLanes; ++i) result.v[i] = lane(i);
     return result;
   }
 
   // Floats.
   INFERNO_INLINE static Floats zero() { return broadcast(0.0F); }
   INFERNO_INLINE static Floats broadcast(float x) {
-    return each<Floats>([=](int) { return x; });
+    return each<Floats>([=](std::size_t) { return x; });
   }
   INFERNO_INLINE static Floats load(const float* p) {
     Floats x;
@@ -38,24 +38,24 @@ struct Plain {
   }
   INFERNO_INLINE static void store(float* p, const Floats& x) { __builtin_memcpy(p, x.v, sizeof x.v); }
   INFERNO_INLINE static Floats add(const Floats& a, const Floats& b) {
-    return each<Floats>([&](int i) { return a.v[i] + b.v[i]; });
+    return each<Floats>([&](std::size_t i) { return a.v[i] + b.v[i]; });
   }
   INFERNO_INLINE static Floats subtract(const Floats& a, const Floats& b) {
-    return each<Floats>([&](int i) { return a.v[i] - b.v[i]; });
+    return each<Floats>([&](std::size_t i) { return a.v[i] - b.v[i]; });
   }
   INFERNO_INLINE static Floats multiply(const Floats& a, const Floats& b) {
-    return each<Floats>([&](int i) { return a.v[i] * b.v[i]; });
+    return each<Floats>([&](std::size_t i) { return a.v[i] * b.v[i]; });
   }
   INFERNO_INLINE static Floats larger(const Floats& a, const Floats& b) {
-    return each<Floats>([&](int i) { return b.v[i] > a.v[i] ? b.v[i] : a.v[i]; });
+    return each<Floats>([&](std::size_t i) { return b.v[i] > a.v[i] ? b.v[i] : a.v[i]; });
   }
   INFERNO_INLINE static Floats smaller(const Floats& a, const Floats& b) {
-    return each<Floats>([&](int i) { return b.v[i] < a.v[i] ? b.v[i] : a.v[i]; });
+    return each<Floats>([&](std::size_t i) { return b.v[i] < a.v[i] ? b.v[i] : a.v[i]; });
   }
   INFERNO_INLINE static float first(const Floats& x) { return x.v[0]; }
   INFERNO_INLINE static float tree_sum(Floats x) {
-    for (int half = kLanes / 2; half > 0; half /= 2) {
-      for (int i = 0; i < half; ++i) x.v[i] += x.v[i + half];
+    for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) x.v[i] += x.v[i + half];
     }
     return x.v[0];
   }
@@ -67,19 +67,20 @@ struct Plain {
   INFERNO_INLINE static Floats load_half(const std::byte* p) {
     std::uint16_t halves[kLanes];
     __builtin_memcpy(halves, p, sizeof halves);
-    return each<Floats>([&](int i) { return half_to_float(halves[i]); });
+    return each<Floats>([&](std::size_t i) { return half_to_float(halves[i]); });
   }
   INFERNO_INLINE static Floats load_bfloat(const std::byte* p) {
     std::uint16_t halves[kLanes];
     __builtin_memcpy(halves, p, sizeof halves);
-    return each<Floats>([&](int i) { return __builtin_bit_cast(float, std::uint32_t{halves[i]} << 16U); });
+    return each<Floats>(
+        [&](std::size_t i) { return __builtin_bit_cast(float, std::uint32_t{halves[i]} << 16U); });
   }
 
   // Integers, which wrap around.
   INFERNO_INLINE static Ints bits(const Floats& x) { return __builtin_bit_cast(Ints, x); }
   INFERNO_INLINE static Floats from_bits(const Ints& x) { return __builtin_bit_cast(Floats, x); }
   INFERNO_INLINE static Ints broadcast_int(std::int32_t x) {
-    return each<Ints>([=](int) { return x; });
+    return each<Ints>([=](std::size_t) { return x; });
   }
   INFERNO_INLINE static Ints load_ints(const std::int32_t* p) {
     Ints x;
@@ -90,31 +91,31 @@ struct Plain {
     __builtin_memcpy(p, x.v, sizeof x.v);
   }
   INFERNO_INLINE static Ints add(const Ints& a, const Ints& b) {
-    return each<Ints>([&](int i) { return signed_of(unsigned_of(a.v[i]) + unsigned_of(b.v[i])); });
+    return each<Ints>([&](std::size_t i) { return signed_of(unsigned_of(a.v[i]) + unsigned_of(b.v[i])); });
   }
   INFERNO_INLINE static Ints subtract(const Ints& a, const Ints& b) {
-    return each<Ints>([&](int i) { return signed_of(unsigned_of(a.v[i]) - unsigned_of(b.v[i])); });
+    return each<Ints>([&](std::size_t i) { return signed_of(unsigned_of(a.v[i]) - unsigned_of(b.v[i])); });
   }
   INFERNO_INLINE static Ints bit_and(const Ints& a, const Ints& b) {
-    return each<Ints>([&](int i) { return a.v[i] & b.v[i]; });
+    return each<Ints>([&](std::size_t i) { return a.v[i] & b.v[i]; });
   }
   INFERNO_INLINE static Ints larger(const Ints& a, const Ints& b) {
-    return each<Ints>([&](int i) { return b.v[i] > a.v[i] ? b.v[i] : a.v[i]; });
+    return each<Ints>([&](std::size_t i) { return b.v[i] > a.v[i] ? b.v[i] : a.v[i]; });
   }
   template <unsigned kBits>
   INFERNO_INLINE static Ints shift_left(const Ints& x) {
-    return each<Ints>([&](int i) { return signed_of(unsigned_of(x.v[i]) << kBits); });
+    return each<Ints>([&](std::size_t i) { return signed_of(unsigned_of(x.v[i]) << kBits); });
   }
   template <unsigned kBits>
   INFERNO_INLINE static Ints shift_right(const Ints& x) {
-    return each<Ints>([&](int i) { return signed_of(unsigned_of(x.v[i]) >> kBits); });
+    return each<Ints>([&](std::size_t i) { return signed_of(unsigned_of(x.v[i]) >> kBits); });
   }
   INFERNO_INLINE static Floats to_float(const Ints& x) {
-    return each<Floats>([&](int i) { return static_cast<float>(x.v[i]); });
+    return each<Floats>([&](std::size_t i) { return static_cast<float>(x.v[i]); });
   }
   INFERNO_INLINE static Floats select_less(const Ints& a, const Ints& b, const Floats& then,
                                            const Floats& otherwise) {
-    return each<Floats>([&](int i) { return a.v[i] < b.v[i] ? then.v[i] : otherwise.v[i]; });
+    return each<Floats>([&](std::size_t i) { return a.v[i] < b.v[i] ? then.v[i] : otherwise.v[i]; });
   }
   INFERNO_INLINE static std::int32_t largest_lane(const Ints& x) {
     std::int32_t largest = x.v[0];
@@ -127,7 +128,7 @@ struct Plain {
     return sum;
   }
   INFERNO_INLINE static void store_bytes(std::int8_t* p, const Ints& x) {
-    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<std::int8_t>(x.v[i]);
+    for (std::size_t i = 0; i < kLanes; ++i) p[i] = static_cast<std::int8_t>(x.v[i]);
   }
 
   // Sums of products of weights (or keys) with activations (or queries).
@@ -140,7 +141,7 @@ struct Plain {
   };
   static constexpr std::int32_t kWeightBias = 128;
   static constexpr bool kFusedScale = false;
-  static constexpr int kGroups = 1;
+  static constexpr std::size_t kGroups = 1;
 
   INFERNO_INLINE static Dots start(const std::int32_t* offset) { return broadcast_int(*offset); }
   INFERNO_INLINE static Weights load_weights(const std::uint8_t* p) {
@@ -154,8 +155,8 @@ struct Plain {
     return activations;
   }
   INFERNO_INLINE static Dots accumulate(Dots dots, const Weights& weights, const Activations& activations) {
-    for (int i = 0; i < kLanes; ++i) {
-      for (int j = 0; j < 4; ++j) dots.v[i] += int{weights.v[i * 4 + j]} * int{activations.v[j]};
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      for (std::size_t j = 0; j < 4; ++j) dots.v[i] += int{weights.v[i * 4 + j]} * int{activations.v[j]};
     }
     return dots;
   }
@@ -171,12 +172,13 @@ struct Plain {
   struct Values {
     std::int8_t v[kLanes * 4];
   };
-  static constexpr int kValueVectors = 1;
+  static constexpr std::size_t kValueVectors = 1;
   static constexpr std::size_t kWeightBytes = sizeof(std::int16_t);  // from position to position
 
   INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
     std::int16_t halves[4 * kLanes];
-    for (int i = 0; i < 4 * kLanes; ++i) halves[i] = static_cast<std::int16_t>(q[i / kLanes].v[i % kLanes]);
+    for (std::size_t i = 0; i < 4 * kLanes; ++i)
+      halves[i] = static_cast<std::int16_t>(q[i / kLanes].v[i % kLanes]);
     __builtin_memcpy(integers + position * kWeightBytes, halves, sizeof halves);
   }
   INFERNO_INLINE static ValueSums no_values() { return {broadcast_int(0)}; }
@@ -191,8 +193,8 @@ struct Plain {
     return weights;
   }
   INFERNO_INLINE static ValueSums weigh(ValueSums sums, const ValueWeights& weights, const Values& values) {
-    for (int i = 0; i < kLanes; ++i) {
-      for (int j = 0; j < 4; ++j) sums.sums.v[i] += int{values.v[i * 4 + j]} * int{weights.v[j]};
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      for (std::size_t j = 0; j < 4; ++j) sums.sums.v[i] += int{values.v[i * 4 + j]} * int{weights.v[j]};
     }
     return sums;
   }
@@ -202,14 +204,14 @@ struct Plain {
   INFERNO_INLINE static void prefetch(const void* p) { __builtin_prefetch(p); }
 
   // Shapes: see matmul.hpp and attention.hpp.
-  static constexpr int kTileTokens = 4;
-  static constexpr int kMatmulTokens = 1;
-  static constexpr int kMatmulPanels = 1;
-  static constexpr int kFloatRows = 1;
-  static constexpr int kFloatTokens = 1;
-  static constexpr int kScoreGroups = 1;
-  static constexpr int kScoreHeads = 1;
-  static constexpr int kValueHeads = 1;
+  static constexpr std::size_t kTileTokens = 4;
+  static constexpr std::size_t kMatmulTokens = 1;
+  static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kFloatRows = 1;
+  static constexpr std::size_t kFloatTokens = 1;
+  static constexpr std::size_t kScoreGroups = 1;
+  static constexpr std::size_t kScoreHeads = 1;
+  static constexpr std::size_t kValueHeads = 1;
 
  private:
   INFERNO_INLINE static std::uint32_t unsigned_of(std::int32_t x) { return static_cast<std::uint32_t>(x); }

@@ -13,7 +13,7 @@ namespace {
 /// Sixteen lanes in four registers, for what every x86-64 processor has. See isa/README.md for what a kernel
 /// may ask of an instruction set.
 struct Sse2 {
-  static constexpr int kRegisters = 4;
+  static constexpr std::size_t kRegisters = 4;
   struct Floats {
     __m128 v[kRegisters];
   };
@@ -154,7 +154,7 @@ struct Sse2 {
   };
   static constexpr std::int32_t kWeightBias = 128;
   static constexpr bool kFusedScale = false;
-  static constexpr int kGroups = 1;
+  static constexpr std::size_t kGroups = 1;
 
   INFERNO_INLINE static Dots start(const std::int32_t* offset) { return broadcast_int(*offset); }
   INFERNO_INLINE static Weights load_weights(const std::uint8_t* p) {
@@ -186,12 +186,12 @@ struct Sse2 {
   struct Values {
     Ints bytes;
   };
-  static constexpr int kValueVectors = 1;
+  static constexpr std::size_t kValueVectors = 1;
   static constexpr std::size_t kWeightBytes = sizeof(std::int16_t);  // from position to position
 
   INFERNO_INLINE static void store_weights(std::byte* integers, std::size_t position, const Ints (&q)[4]) {
     auto* target = reinterpret_cast<__m128i*>(integers + position * kWeightBytes);
-    for (int i = 0; i < 4; ++i) {
+    for (std::size_t i = 0; i < 4; ++i) {
       _mm_storeu_si128(target + 2 * i, _mm_packs_epi32(q[i].v[0], q[i].v[1]));
       _mm_storeu_si128(target + 2 * i + 1, _mm_packs_epi32(q[i].v[2], q[i].v[3]));
     }
@@ -223,14 +223,14 @@ struct Sse2 {
   }
 
   // Shapes: see matmul.hpp and attention.hpp.
-  static constexpr int kTileTokens = 4;
-  static constexpr int kMatmulTokens = 2;
-  static constexpr int kMatmulPanels = 1;
-  static constexpr int kFloatRows = 2;
-  static constexpr int kFloatTokens = 1;
-  static constexpr int kScoreGroups = 1;
-  static constexpr int kScoreHeads = 2;
-  static constexpr int kValueHeads = 2;
+  static constexpr std::size_t kTileTokens = 4;
+  static constexpr std::size_t kMatmulTokens = 2;
+  static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kFloatRows = 2;
+  static constexpr std::size_t kFloatTokens = 1;
+  static constexpr std::size_t kScoreGroups = 1;
+  static constexpr std::size_t kScoreHeads = 2;
+  static constexpr std::size_t kValueHeads = 2;
 
  private:
   INFERNO_INLINE static __m128i load_register(const void* p) {
