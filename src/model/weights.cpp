@@ -96,7 +96,7 @@ class Binder {
   void refuse_left_over() const {
     std::vector<std::string> others;
     for (const gguf::TensorInfo& tensor : file_.tensors()) {
-      if (bound_.count(tensor.name) != 0) continue;
+      if (bound_.contains(tensor.name)) continue;
       const std::string_view name = tensor.name;
       const auto starts = [&](std::string_view prefix) {
         return name.compare(0, prefix.size(), prefix) == 0;

@@ -135,9 +135,10 @@ void CpuExecutor::attend_by_split(const StepWork& work, std::size_t layer) {
   for_each([&](std::uint32_t token, const RowPlan& row, std::uint32_t t, std::uint32_t kv_head) {
     const auto splits = (row.first_position + t) / arith::kSplit + 1;
     for (std::size_t g = 0; g < shape_.group; ++g) {
-      kernels_.merge_splits(
-          partials_of(token, kv_head) + g * shape_.partial_floats(), split_stride, splits, shape_.head_dim,
-          scratch_.mixed.data() + token * width + (kv_head * shape_.group + g) * shape_.head_dim);
+      kernels_.merge_splits(partials_of(token, kv_head) + g * shape_.partial_floats(), split_stride, splits,
+                            shape_.head_dim,
+                            scratch_.mixed.data() + token * width +
+                                (std::size_t{kv_head} * shape_.group + g) * shape_.head_dim);
     }
   });
 }

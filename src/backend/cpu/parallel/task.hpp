@@ -11,8 +11,8 @@ namespace inferno::cpu {
 class Task {
  public:
   template <typename Callable, typename = std::enable_if_t<!std::is_same_v<std::decay_t<Callable>, Task>>>
-  Task(Callable&&
-           callable)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload): a view
+  // NOLINTNEXTLINE(google-explicit-constructor, bugprone-forwarding-reference-overload): a view
+  Task(Callable&& callable)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* object, unsigned part, unsigned parts) {
           (*static_cast<std::remove_reference_t<Callable>*>(object))(part, parts);
