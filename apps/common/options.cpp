@@ -51,7 +51,7 @@ void EngineOptionGroup::add_to(CLI::App& command) {
 }
 
 void SamplingOptionGroup::add_to(CLI::App& command) {
-  const auto group = "Sampling (in this order: bias, penalties, temperature, top-k, top-p, min-p)";
+  const char* const group = "Sampling (in this order: bias, penalties, temperature, top-k, top-p, min-p)";
   command.add_option("--temp,--temperature", settings.temperature, "0: greedy")
       ->capture_default_str()
       ->group(group);

@@ -89,7 +89,7 @@ void AttentionWorker::attend_split(const KernelSet& kernels, const KvStore& cach
   query.scales += std::size_t{first_head} * shape_.blocks;
   query.offsets += std::size_t{first_head} * shape_.blocks;
   query.heads = heads;
-  partials += first_head * shape_.partial_floats();
+  partials += std::size_t{first_head} * shape_.partial_floats();
 
   // With blocks as long as a split, the scales of its values stand as the kernels want them.
   const float* value_scales = nullptr;
@@ -110,8 +110,8 @@ void AttentionWorker::attend_split(const KernelSet& kernels, const KvStore& cach
   for (std::uint32_t head = 0; head < heads; ++head) {
     const auto position = tile.first_position + skipped + head / shape_.group;
     const auto count = std::min(end, position + 1) - begin;
-    float* scores = scores_.data() + head * kScoreStride;
-    float* partial = partials + head * shape_.partial_floats();
+    float* scores = scores_.data() + std::size_t{head} * kScoreStride;
+    float* partial = partials + std::size_t{head} * shape_.partial_floats();
     kernels.softmax(scores, count, &partial[0], &partial[1]);
     // Positions after the token's own, which later tokens of the tile see, weigh zero.
     kernels.quantize_weights(scores, value_scales, count, shape_.blocks,
@@ -127,7 +127,7 @@ void AttentionWorker::attend_split(const KernelSet& kernels, const KvStore& cach
   for (std::uint32_t head = 0; head < heads; ++head) {
     kernels.scale_sums(sums_.data() + std::size_t{head} * shape_.padded_dim,
                        weight_scales_.data() + std::size_t{head} * shape_.blocks, shape_.blocks,
-                       partials + head * shape_.partial_floats() + 2);
+                       partials + std::size_t{head} * shape_.partial_floats() + 2);
   }
 }
 

@@ -14,7 +14,7 @@ struct Sizes {
       : tokens(limits.max_tokens),
         input_tokens(tokens + QuantizedBatch::kSpareTokens),
         hidden(config.hidden_size),
-        qkv(std::uint64_t{config.query_width()} + 2 * config.kv_width()),
+        qkv(std::uint64_t{config.query_width()} + std::uint64_t{2} * config.kv_width()),
         query(config.query_width()),
         ffn(config.ffn_size),
         widest((std::max({hidden, query, ffn}) + 31) / 32 * 32),
