@@ -57,7 +57,7 @@ struct Block {
 };
 
 Block make_block(const RowWords& words, std::uint64_t index) {
-  Block block;
+  Block block{};
   const std::uint64_t first = index * kWordsPerBlock;
   std::uint64_t spare = 0;  // the top bit of a byte is not part of an element
   for (std::uint64_t i = 0; i < 4; ++i) {
@@ -120,7 +120,7 @@ void RandomMatrix::fill_row(std::uint64_t row, std::span<float> values) const {
   for (std::uint32_t index = 0; index < columns_ / kBlock; ++index) {
     const Block block = make_block(words, index);
     const float scale = static_cast<float>(block.m) * unit_;
-    std::array<std::int8_t, kBlock> elements;
+    std::array<std::int8_t, kBlock> elements{};
     std::memcpy(elements.data(), block.elements.data(), sizeof elements);
     for (std::uint32_t i = 0; i < kBlock; ++i) {
       values[index * kBlock + i] = static_cast<float>(elements[i]) * scale;

@@ -101,7 +101,7 @@ void AttentionWorker::attend_split(const KernelSet& kernels, const KvStore& cach
       return;
     }
     for (std::uint32_t b = 0; b < shape_.blocks; ++b) {
-      std::memcpy(value_scales_.data() + b * kSplitLength + run.first,
+      std::memcpy(value_scales_.data() + std::size_t{b} * kSplitLength + run.first,
                   view.value_scales + std::size_t{b} * view.positions, run.count * sizeof(float));
     }
     value_scales = value_scales_.data();
