@@ -215,6 +215,11 @@ TEST_P(KernelAttention, BlockSizes) {
   }
 }
 
+/// Small blocks looked at by many heads: the last weights of a split are read no further than they go.
+TEST_P(KernelAttention, SmallBlocksAndManyHeads) {
+  for (const std::uint32_t block_size : {1U, 2U, 4U}) check({32, block_size, 1, 17, 257});
+}
+
 TEST_P(KernelAttention, GroupsOfHeads) {
   for (const std::uint32_t group : {1U, 2U, 3U, 4U, 5U, 8U, 16U}) check({64, 64, 1, group, 90});
 }

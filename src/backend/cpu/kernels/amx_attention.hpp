@@ -176,7 +176,9 @@ struct AmxAttention {
   static void weigh_values(const SplitWeights& weights, std::uint32_t heads, std::uint32_t blocks,
                            const CacheView& cache, std::uint32_t first, std::uint32_t count,
                            std::int32_t* sums) {
-    const std::uint32_t many = heads / kHeads * kHeads;
+    // Tiles take whole quads of weights: a run that begins within one could end behind the split's last
+    // weight.
+    const std::uint32_t many = first % kQuad == 0 ? heads / kHeads * kHeads : 0;
     const std::byte* integers = weights.integers + first;
     const std::size_t block_bytes = cache.positions * kDims;
     const std::size_t full = count / kPositions;

@@ -249,7 +249,7 @@ struct Attention {
         unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA { parts[h.value][v.value] = Isa::no_values(); });
       });
       const std::int8_t* at = values + d * kQuad;
-      for (std::size_t i = 0; i < count; i += kQuad, at += kDims * kQuad) {
+      const auto step = [&](std::size_t i, const auto& load_weights) INFERNO_INLINE_LAMBDA {
         decltype(Isa::load_values(values)) vectors[kV];
         unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA {
           if constexpr (kPrefetch) {
@@ -259,11 +259,21 @@ struct Attention {
           vectors[v.value] = Isa::load_values(at + v.value * kLanes * kQuad);
         });
         unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
-          const auto four = Isa::load_value_weights(weights[h.value] + i * Isa::kWeightBytes);
+          const auto four = load_weights(weights[h.value] + i * Isa::kWeightBytes);
           unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA {
             parts[h.value][v.value] = Isa::weigh(parts[h.value][v.value], four, vectors[v.value]);
           });
         });
+        at += kDims * kQuad;
+      };
+      std::size_t i = 0;
+      for (; i + kQuad <= count; i += kQuad) {
+        step(i, [](const std::byte* p) INFERNO_INLINE_LAMBDA { return Isa::load_value_weights(p, kQuad); });
+      }
+      // In cache blocks of fewer than four positions the split's last weights are followed by nothing.
+      const std::size_t left = count - i;
+      if (left != 0) {
+        step(i, [=](const std::byte* p) INFERNO_INLINE_LAMBDA { return Isa::load_value_weights(p, left); });
       }
       unroll<kH>([&](auto h) INFERNO_INLINE_LAMBDA {
         unroll<kV>([&](auto v) INFERNO_INLINE_LAMBDA {

@@ -97,8 +97,8 @@ struct KernelSet {
   void (*quantize_weights)(const float* p, const float* value_scales, std::uint32_t count,
                            std::uint32_t blocks, std::byte* integers, float* scales);
   /// sums[head][d] += weight * value over positions [0, count) of one cache block, whose first position is
-  /// number `first` of its split; int32 [heads][E32]. Positions from `count` on are read up to a multiple of
-  /// 4: their weights are zero, or (in blocks of fewer than 4 positions) their values are.
+  /// number `first` of its split; int32 [heads][E32]. From `count` on, up to a multiple of 4, values are read
+  /// and count for nothing; weights may be read as far if `first` is a multiple of 4, and are zero then.
   void (*weigh_values)(const SplitWeights& weights, std::uint32_t heads, std::uint32_t blocks,
                        const CacheView& cache, std::uint32_t first, std::uint32_t count, std::int32_t* sums);
   /// output[d] = float(sums[d]) * scales[d / 32], [E32]: what one head has of one split.

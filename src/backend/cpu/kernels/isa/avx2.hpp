@@ -187,9 +187,9 @@ struct Avx2 {
              _mm256_srai_epi16(_mm256_slli_epi16(bytes.high, 8), 8)},
             {_mm256_srai_epi16(bytes.low, 8), _mm256_srai_epi16(bytes.high, 8)}};
   }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
-    long long four;
-    __builtin_memcpy(&four, p, sizeof four);
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p, std::size_t count) {
+    long long four = 0;
+    __builtin_memcpy(&four, p, count * kWeightBytes);
     const __m256i all = _mm256_set1_epi64x(four);
     return {_mm256_shuffle_epi8(all, _mm256_set1_epi32(0x05040100)),
             _mm256_shuffle_epi8(all, _mm256_set1_epi32(0x07060302))};

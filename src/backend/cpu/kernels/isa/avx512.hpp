@@ -132,11 +132,11 @@ struct Avx512 {
   }
   INFERNO_INLINE static ValueSums no_values() { return {_mm512_setzero_si512(), _mm512_setzero_si512()}; }
   INFERNO_INLINE static Ints load_values(const std::int8_t* p) { return {_mm512_loadu_si512(p)}; }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
-    std::int32_t high;
-    std::int32_t low;
-    __builtin_memcpy(&high, p, sizeof high);
-    __builtin_memcpy(&low, p + kLowPlane, sizeof low);
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p, std::size_t count) {
+    std::int32_t high = 0;
+    std::int32_t low = 0;
+    __builtin_memcpy(&high, p, count);
+    __builtin_memcpy(&low, p + kLowPlane, count);
     return {_mm512_set1_epi32(high), _mm512_set1_epi32(low)};
   }
   INFERNO_INLINE static ValueSums weigh(ValueSums sums, ValueWeights weights, Ints values) {

@@ -231,9 +231,9 @@ struct Neon {
   INFERNO_INLINE static Values load_values(const std::int8_t* p) {
     return {each<Bytes>([=](auto i) INFERNO_INLINE_LAMBDA { return vld1q_s8(p + 16 * i.value); })};
   }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
-    std::int64_t four;
-    __builtin_memcpy(&four, p, sizeof four);
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p, std::size_t count) {
+    std::int64_t four = 0;
+    __builtin_memcpy(&four, p, count * kWeightBytes);
     return {vreinterpretq_s16_s64(vdupq_n_s64(four))};
   }
   INFERNO_INLINE static ValueSums weigh(ValueSums sums, ValueWeights weights, const Values& values) {

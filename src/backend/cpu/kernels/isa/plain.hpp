@@ -187,9 +187,9 @@ struct Plain {
     __builtin_memcpy(values.v, p, sizeof values.v);
     return values;
   }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
-    ValueWeights weights;
-    __builtin_memcpy(weights.v, p, sizeof weights.v);
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p, std::size_t count) {
+    ValueWeights weights{};
+    __builtin_memcpy(weights.v, p, count * kWeightBytes);
     return weights;
   }
   INFERNO_INLINE static ValueSums weigh(ValueSums sums, const ValueWeights& weights, const Values& values) {

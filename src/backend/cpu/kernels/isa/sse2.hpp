@@ -200,9 +200,10 @@ struct Sse2 {
   INFERNO_INLINE static Values load_values(const std::int8_t* p) {
     return {each<Ints>([=](auto i) INFERNO_INLINE_LAMBDA { return load_register(p + 16 * i.value); })};
   }
-  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p) {
-    const auto* four = reinterpret_cast<const __m128i*>(p);
-    const __m128i pairs = _mm_shufflelo_epi16(_mm_loadl_epi64(four), _MM_SHUFFLE(3, 1, 2, 0));
+  INFERNO_INLINE static ValueWeights load_value_weights(const std::byte* p, std::size_t count) {
+    long long four = 0;
+    __builtin_memcpy(&four, p, count * kWeightBytes);
+    const __m128i pairs = _mm_shufflelo_epi16(_mm_cvtsi64_si128(four), _MM_SHUFFLE(3, 1, 2, 0));
     return {_mm_shuffle_epi32(pairs, 0x00), _mm_shuffle_epi32(pairs, 0x55)};
   }
   INFERNO_INLINE static ValueSums weigh(ValueSums sums, ValueWeights weights, Values values) {
