@@ -2,6 +2,7 @@
 // threads it has, however the prompt is cut and whoever else is in the batch.
 
 #include <algorithm>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <iostream>
 
@@ -11,6 +12,7 @@
 #include "backend/cpu/parallel/policy.hpp"
 #include "backend/registry.hpp"
 #include "support/random_model.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace inferno::test {
 namespace {
@@ -150,6 +152,35 @@ TEST(MixedFormats, AreEqual) {
     if (!kernels->supported()) continue;
     cpu::CpuExecutor executor("test", model, *kernels, cpu::make_pool_policy(2, 2));
     EXPECT_EQ(run(executor, model, {ids}, 7), expected) << kernels->name;
+  }
+}
+
+/// A scale that is not finite would make kernels differ: such a file is refused by tensor and row.
+TEST(SpoiltWeights, AreRefusedByName) {
+  RandomModel random;
+  random.formats = {{"blk.1.ffn_up.weight", quant::TensorType::q8_0}};
+  const TemporaryFile file(random);
+  std::size_t offset = 0;
+  {
+    const LoadedModel whole(file.path());
+    const auto& matrix = whole.weights.layers[1].up;
+    const auto all = read_file(file.path());
+    const std::string row(reinterpret_cast<const char*>(matrix.row(17)), matrix.row_bytes());
+    offset = all.find(row);
+    ASSERT_NE(offset, std::string::npos);
+  }
+  {
+    std::fstream bytes(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(static_cast<std::streamoff>(offset));
+    bytes.write("\x00\x7C", 2);  // infinity as a float16
+  }
+  const LoadedModel model(file.path());
+  try {
+    create_executor("pool", model);
+    FAIL() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("blk.1.ffn_up.weight"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("row 17"), std::string::npos) << error.what();
   }
 }
 

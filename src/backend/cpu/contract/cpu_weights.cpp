@@ -1,7 +1,11 @@
 #include "backend/cpu/contract/cpu_weights.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
+#include <inferno/error.hpp>
+
+#include "platform/quote.hpp"
 #include "platform/terminal.hpp"
 
 namespace inferno::cpu {
@@ -43,11 +47,18 @@ CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy) {
     auto* target = buffer_.data() + done;
     auto& packed = matrix->packed;
     const auto panel_bytes = PackedMatrix::panel_bytes(packed.blocks());
+    std::vector<std::uint32_t> spoilt(policy.threads(), kAllFinite);  // each part's first bad row
     policy.run([&](unsigned part, unsigned parts) {
       const auto share = share_of(packed.panels(), part, parts);
-      pack_panels(matrix->source, static_cast<std::uint32_t>(share.begin),
-                  static_cast<std::uint32_t>(share.end), target + share.begin * panel_bytes);
+      spoilt[part] = pack_panels(matrix->source, static_cast<std::uint32_t>(share.begin),
+                                 static_cast<std::uint32_t>(share.end), target + share.begin * panel_bytes);
     });
+    if (const auto row = *std::min_element(spoilt.begin(), spoilt.end()); row != kAllFinite) {
+      throw Error(
+          fmt::format("tensor {}: row {} has a scale that is infinite or not a number; expected finite "
+                      "weights (the file is damaged, or was quantized from weights that were)",
+                      quote(matrix->source.name), row));
+    }
     packed.bytes = target;
     done += packed.total_bytes();
     model.file.drop_pages({matrix->source.bytes, matrix->source.total_bytes()});
