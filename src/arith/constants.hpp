@@ -1,10 +1,11 @@
-#pragma once
+#ifndef INFERNO_ARITH_CONSTANTS_HPP_
+#define INFERNO_ARITH_CONSTANTS_HPP_
 
 #include "arith/portable.hpp"
 
 // The sizes and numbers of the arithmetic contract (docs/arithmetic.md).
 
-INFERNO_PORTABLE_BEGIN
+INFERNO_PORTABLE_BEGIN(arith)
 
 /// Values that share a scale: activations, keys, queries and values are quantized in blocks of this many.
 const int kBlock = 32;
@@ -34,3 +35,5 @@ const uint kHugeBits = 0x7B800000U;
 const uint kNanBits = 0x7FC00000U;
 
 INFERNO_PORTABLE_END
+
+#endif  // INFERNO_ARITH_CONSTANTS_HPP_

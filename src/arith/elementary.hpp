@@ -1,11 +1,12 @@
-#pragma once
+#ifndef INFERNO_ARITH_ELEMENTARY_HPP_
+#define INFERNO_ARITH_ELEMENTARY_HPP_
 
 #include "arith/constants.hpp"
 
 // Functions that processors have of their own, each a little different: here as short sequences of
 // multiplies, adds and bit operations, the same everywhere.
 
-INFERNO_PORTABLE_BEGIN
+INFERNO_PORTABLE_BEGIN(arith)
 
 /// 1.5 * 2^23: adding and subtracting it rounds a float of magnitude below 2^22 to a whole number, half to
 /// even.
@@ -65,3 +66,5 @@ INFERNO_PORTABLE float swiglu(float gate, float up) {
 }
 
 INFERNO_PORTABLE_END
+
+#endif  // INFERNO_ARITH_ELEMENTARY_HPP_

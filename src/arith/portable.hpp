@@ -1,4 +1,5 @@
-#pragma once
+#ifndef INFERNO_ARITH_PORTABLE_HPP_  // GLSL knows no #pragma once
+#define INFERNO_ARITH_PORTABLE_HPP_
 
 // The ground that the arithmetic contract stands on: one text that compiles as C++, CUDA and GLSL. Files that
 // include this use plain functions on `float`, `int` and `uint` only, and no construct that one of the three
@@ -19,7 +20,8 @@
 #else
 #define INFERNO_PORTABLE inline
 #endif
-#define INFERNO_PORTABLE_BEGIN namespace inferno::arith {
+// Text between these stands in inferno::room; GLSL has no namespaces.
+#define INFERNO_PORTABLE_BEGIN(room) namespace inferno::room {
 #define INFERNO_PORTABLE_END }
 
 namespace inferno::arith {
@@ -85,7 +87,7 @@ INFERNO_PORTABLE float to_float(int value) {
 #else  // GLSL
 
 #define INFERNO_PORTABLE
-#define INFERNO_PORTABLE_BEGIN
+#define INFERNO_PORTABLE_BEGIN(room)
 #define INFERNO_PORTABLE_END
 
 uint float_bits(float value) {
@@ -126,3 +128,5 @@ float to_float(int value) {
 }
 
 #endif
+
+#endif  // INFERNO_ARITH_PORTABLE_HPP_

@@ -1,11 +1,12 @@
-#pragma once
+#ifndef INFERNO_ARITH_QUANTIZE_HPP_
+#define INFERNO_ARITH_QUANTIZE_HPP_
 
 #include "arith/elementary.hpp"
 
 // Quantization of a block by its largest magnitude, as the bits of that float: magnitudes order as unsigned
 // integers do, and NaN comes out above everything.
 
-INFERNO_PORTABLE_BEGIN
+INFERNO_PORTABLE_BEGIN(arith)
 
 INFERNO_PORTABLE uint magnitude_bits(float x) {
   return float_bits(x) & 0x7FFFFFFFU;
@@ -34,3 +35,5 @@ INFERNO_PORTABLE int quantize(float x, float inverse) {
 }
 
 INFERNO_PORTABLE_END
+
+#endif  // INFERNO_ARITH_QUANTIZE_HPP_

@@ -20,7 +20,7 @@
 //
 // A polynomial in float was tried: 40 times less exact, and a higher logit could weigh one unit less.
 
-INFERNO_PORTABLE_BEGIN
+INFERNO_PORTABLE_BEGIN(sampling)
 
 /// The weight of the largest logit: 1 in fixed point.
 const uint kOne = 0x80000000U;

@@ -7,7 +7,7 @@
 // words as a function of a key and a counter, so that there is no state to carry along, to save with a
 // paused sequence, or to keep apart between rows of a batch.
 
-INFERNO_PORTABLE_BEGIN
+INFERNO_PORTABLE_BEGIN(sampling)
 
 /// Four words: a counter, or what it is turned into.
 struct Words4 {
