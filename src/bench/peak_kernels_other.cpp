@@ -5,58 +5,19 @@
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
-#if defined(__linux__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#elif defined(__APPLE__)
-#include <sys/sysctl.h>
+
+#include "backend/cpu/kernels/processor.hpp"
 #endif
-#endif
+
+#include "bench/peak_chains.hpp"
 
 namespace inferno::bench {
 namespace {
-
-constexpr int kChains = 12;
-constexpr std::size_t kAhead = 4096;
-
-bool always() {
-  return true;
-}
 
 #if defined(__aarch64__)
 
 // Makes the compiler believe that a register changes each time, so that no loop is folded away.
 #define INFERNO_KEEP(value) asm volatile("" : "+w"(value))
-
-// The chains are named variables, not an array: GCC 12 keeps an array in memory, and the loop then measures
-// loads and stores.
-#define INFERNO_EACH_CHAIN(DO) \
-  DO(s0) DO(s1) DO(s2) DO(s3) DO(s4) DO(s5) DO(s6) DO(s7) DO(s8) DO(s9) DO(s10) DO(s11)
-#define INFERNO_CHAINS_OF(Type, zero) \
-  Type s0 = zero;                     \
-  Type s1 = zero;                     \
-  Type s2 = zero;                     \
-  Type s3 = zero;                     \
-  Type s4 = zero;                     \
-  Type s5 = zero;                     \
-  Type s6 = zero;                     \
-  Type s7 = zero;                     \
-  Type s8 = zero;                     \
-  Type s9 = zero;                     \
-  Type s10 = zero;                    \
-  Type s11 = zero;
-
-bool has_dot_product() {
-#if defined(__linux__)
-  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
-#elif defined(__APPLE__)
-  int value = 0;
-  std::size_t size = sizeof(value);
-  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &value, &size, nullptr, 0) == 0 && value != 0;
-#else
-  return false;
-#endif
-}
 
 __attribute__((target("arch=armv8.2-a+dotprod"))) void int8_dot_product(std::uint64_t iterations) {
   INFERNO_CHAINS_OF(int32x4_t, vdupq_n_s32(0))
@@ -116,7 +77,7 @@ void fp32_neon(std::uint64_t iterations) {
 #undef INFERNO_CHAINS_OF
 
 constexpr std::array<PeakKernel, 2> kInt8{{
-    {"NEON dot product", kChains * 16 * 2.0, has_dot_product, int8_dot_product},
+    {"NEON dot product", kChains * 16 * 2.0, cpu::has_neon_dot, int8_dot_product},
     {"NEON", kChains * 16 * 2.0, always, int8_neon},
 }};
 constexpr std::array<PeakKernel, 1> kFp32{{{"NEON", kChains * 4 * 2.0, always, fp32_neon}}};

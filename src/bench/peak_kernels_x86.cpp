@@ -4,39 +4,14 @@
 #include <array>
 #include <immintrin.h>
 
+#include "bench/peak_chains.hpp"
+
 namespace inferno::bench {
 namespace {
-
-/// Independent chains: more than latency x throughput of a multiply-add anywhere (4 cycles x 2 per cycle),
-/// few enough for the registers of the older levels.
-constexpr int kChains = 12;
-/// Bytes to prefetch ahead: what covers a memory access at tens of GB/s.
-constexpr std::size_t kAhead = 4096;
 
 // Makes the compiler believe that a register changes each time, so that no loop is folded away.
 #define INFERNO_KEEP(value) asm volatile("" : "+v"(value))
 
-// The chains are named variables, not an array: GCC 12 keeps an array in memory, and the loop then measures
-// loads and stores.
-#define INFERNO_EACH_CHAIN(DO) \
-  DO(s0) DO(s1) DO(s2) DO(s3) DO(s4) DO(s5) DO(s6) DO(s7) DO(s8) DO(s9) DO(s10) DO(s11)
-#define INFERNO_CHAINS_OF(Type, zero) \
-  Type s0 = zero;                     \
-  Type s1 = zero;                     \
-  Type s2 = zero;                     \
-  Type s3 = zero;                     \
-  Type s4 = zero;                     \
-  Type s5 = zero;                     \
-  Type s6 = zero;                     \
-  Type s7 = zero;                     \
-  Type s8 = zero;                     \
-  Type s9 = zero;                     \
-  Type s10 = zero;                    \
-  Type s11 = zero;
-
-bool always() {
-  return true;
-}
 bool has_avx512_vnni() {
   return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vnni") != 0;
 }
