@@ -124,4 +124,13 @@ std::vector<std::int32_t> parse_ids(const std::string& text) {
   return ids;
 }
 
+void check_ids(const std::vector<std::int32_t>& ids, std::uint32_t vocab_size) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || static_cast<std::uint32_t>(ids[i]) >= vocab_size) {
+      throw UsageError(
+          fmt::format("id {} at place {} is outside the vocabulary of {}", ids[i], i + 1, vocab_size));
+    }
+  }
+}
+
 }  // namespace inferno::cli

@@ -42,5 +42,7 @@ struct SamplingOptionGroup {
 
 /// "1,2,3" as ids. Throws UsageError naming the part that is no id.
 std::vector<std::int32_t> parse_ids(const std::string& text);
+/// Throws UsageError naming the first id that is outside the vocabulary, and its place.
+void check_ids(const std::vector<std::int32_t>& ids, std::uint32_t vocab_size);
 
 }  // namespace inferno::cli

@@ -11,11 +11,12 @@
 #include "kv/sequence_cache.hpp"
 #include "npy.hpp"
 #include "platform/terminal.hpp"
+#include "step/plan.hpp"
 
 namespace inferno::cli {
 namespace {
 
-constexpr std::uint32_t kBlockSize = 256;
+constexpr std::uint32_t kBlockSize = kSplitPositions;
 
 struct LogitsOptions {
   ModelOption model;
@@ -46,12 +47,7 @@ class RowWriter : public OutputSink {
 std::vector<std::int32_t> prompt_ids(const LogitsOptions& options, const Model& model) {
   auto ids = options.ids.empty() ? model.encode(options.prompt) : parse_ids(options.ids);
   if (ids.empty()) throw UsageError("there is no token to compute logits for; give --ids 1,2,3 or -p TEXT");
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || static_cast<std::uint32_t>(ids[i]) >= model.vocab_size()) {
-      throw UsageError(fmt::format("id {} at place {} is outside the vocabulary of {}", ids[i], i + 1,
-                                   model.vocab_size()));
-    }
-  }
+  check_ids(ids, model.vocab_size());
   if (ids.size() > model.context_length()) {
     throw UsageError(
         fmt::format("{} tokens were given, the context holds {}", ids.size(), model.context_length()));

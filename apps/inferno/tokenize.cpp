@@ -33,12 +33,7 @@ std::string read_stdin() {
 
 int decode(const TokenizeOptions& options, const Tokenizer& tokenizer, std::uint32_t vocab_size) {
   const auto ids = parse_ids(options.decode);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || static_cast<std::uint32_t>(ids[i]) >= vocab_size) {
-      throw UsageError(
-          fmt::format("id {} at place {} is outside the vocabulary of {}", ids[i], i + 1, vocab_size));
-    }
-  }
+  check_ids(ids, vocab_size);
   const auto text = tokenizer.decode(ids);
   if (options.json) {
     const nlohmann::ordered_json json = {{"ids", ids}, {"text", text}};

@@ -9,12 +9,13 @@
 #include "engine/generation_loop.hpp"
 #include "engine/model_parts.hpp"
 #include "platform/log.hpp"
+#include "step/plan.hpp"
 
 namespace inferno {
 namespace {
 
 /// Cache blocks hold this many positions: the split length of attention, so a block is never cut by a split.
-constexpr std::uint32_t kBlockSize = 256;
+constexpr std::uint32_t kBlockSize = kSplitPositions;
 
 std::uint32_t blocks_for(std::uint32_t positions) {
   return (positions + kBlockSize - 1) / kBlockSize;

@@ -85,6 +85,18 @@ struct DeferredExecutor::State {
   }
 };
 
+Capabilities DeferredExecutor::shared_capabilities() {
+  Capabilities can;
+  can.multi_step = true;
+  can.token_references = true;
+  can.sampling_slots = true;
+  can.token_masks = true;
+  can.logits = can.scores = can.hidden = true;
+  can.block_transfer = true;
+  can.referable_tickets = 8;
+  return can;
+}
+
 DeferredExecutor::DeferredExecutor(const ModelConfig& config, Capabilities capabilities)
     : config_(config), capabilities_(std::move(capabilities)), state_(std::make_unique<State>()) {}
 

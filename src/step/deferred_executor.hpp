@@ -73,6 +73,10 @@ class DeferredExecutor : public Executor {
   void import_blocks(std::span<const std::uint32_t> blocks, std::span<const std::byte> bytes) override;
 
  protected:
+  /// What every executor of this kind can do, for a backend to complete with its names, its cache format and
+  /// what else it can: all that the shared part does by itself.
+  static Capabilities shared_capabilities();
+
   /// `config` outlives the executor.
   DeferredExecutor(const ModelConfig& config, Capabilities capabilities);
 

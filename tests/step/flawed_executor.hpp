@@ -5,23 +5,18 @@
 #include <utility>
 
 #include "step/executor.hpp"
+#include "support/forwarding_executor.hpp"
 
 namespace inferno::toy {
 
-/// An executor that keeps all rules but one, to see that the conformance suite notices. Passes everything on
-/// to another.
-class FlawedExecutor : public Executor {
+/// An executor that keeps all rules but one, to see that the conformance suite notices.
+class FlawedExecutor : public test::ForwardingExecutor {
  public:
   /// `flaw`: ignores_stop_ids, ignores_stop_rows, ignores_cancel, ignores_references, ignores_slots,
   /// ignores_penalties, ignores_what_was_generated, ignores_masks, ignores_sinks, accepts_bad_positions or
   /// refuses_too_late. Under any other name nothing is wrong, and the test that expects a failure says so.
   FlawedExecutor(std::unique_ptr<Executor> inner, std::string flaw)
-      : inner_(std::move(inner)), flaw_(std::move(flaw)) {}
-
-  const Capabilities& capabilities() const override { return inner_->capabilities(); }
-  MemoryNeed memory_need(const Limits& limits) const override { return inner_->memory_need(limits); }
-  void reserve(const Limits& limits) override { inner_->reserve(limits); }
-  const Limits& limits() const override { return inner_->limits(); }
+      : ForwardingExecutor(std::move(inner)), flaw_(std::move(flaw)) {}
 
   void set_slot(std::uint32_t slot, const SlotState& state) override {
     SlotState changed = state;
@@ -31,7 +26,7 @@ class FlawedExecutor : public Executor {
     }
     if (flaw_ == "ignores_masks" && state.allowed.size() > 1) changed.allowed.clear();
     if (flaw_ == "ignores_what_was_generated") changed.generated.clear();
-    inner_->set_slot(slot, changed);
+    ForwardingExecutor::set_slot(slot, changed);
   }
 
   Ticket submit(const StepBatch& batch, const SubmitOptions& options) override {
@@ -54,32 +49,22 @@ class FlawedExecutor : public Executor {
       }
     }
     try {
-      return inner_->submit(changed, changed_options);
+      return ForwardingExecutor::submit(changed, changed_options);
     } catch (const UsageError&) {
       // What a backend that checks while it works would do: some of it is done by then.
       if (flaw_ == "refuses_too_late") {
-        const BlockCopy copy{0, inner_->limits().blocks - 2};
-        inner_->copy_blocks({&copy, 1});
+        const BlockCopy copy{0, limits().blocks - 2};
+        copy_blocks({&copy, 1});
       }
       throw;
     }
   }
 
-  bool poll(Ticket ticket) override { return inner_->poll(ticket); }
-  StepResult wait(Ticket ticket) override { return inner_->wait(ticket); }
   void cancel(Ticket ticket) override {
-    if (flaw_ != "ignores_cancel") inner_->cancel(ticket);
-  }
-  void copy_blocks(std::span<const BlockCopy> copies) override { inner_->copy_blocks(copies); }
-  std::vector<std::byte> export_blocks(std::span<const std::uint32_t> blocks) override {
-    return inner_->export_blocks(blocks);
-  }
-  void import_blocks(std::span<const std::uint32_t> blocks, std::span<const std::byte> bytes) override {
-    inner_->import_blocks(blocks, bytes);
+    if (flaw_ != "ignores_cancel") ForwardingExecutor::cancel(ticket);
   }
 
  private:
-  std::unique_ptr<Executor> inner_;
   std::string flaw_;
 };
 

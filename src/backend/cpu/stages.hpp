@@ -8,6 +8,11 @@
 
 namespace inferno::cpu {
 
+// What a multiplication and an addition, or what stands for them, cost per element in StageEvent::operations.
+inline constexpr std::uint64_t kNormOperations = 4;    // square, add, scale, weight
+inline constexpr std::uint64_t kRopeOperations = 3;    // two products and a sum
+inline constexpr std::uint64_t kSwigluOperations = 5;  // negate, exp, add, divide, multiply
+
 /// Announces stages to a step's observer, if there is one.
 class Stages {
  public:

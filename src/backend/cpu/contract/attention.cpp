@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "arith/constants.hpp"
-
 namespace inferno::cpu {
 namespace {
 
-constexpr std::uint32_t kSplitLength = arith::kSplit;
 /// Kernels may write scores up to the next multiple of 16 positions of every block.
-constexpr std::size_t kScoreStride = kSplitLength + 16;
+constexpr std::size_t kScoreStride = kSplitPositions + 16;
 
 /// A run of positions of a split that lie in one cache block.
 struct Run {
@@ -30,16 +27,12 @@ void for_each_run(std::uint32_t begin, std::uint32_t end, std::uint32_t block_si
   }
 }
 
-std::uint32_t splits_of(std::uint32_t positions) {
-  return (positions + kSplitLength - 1) / kSplitLength;
-}
-
 }  // namespace
 
 AttentionWorker::AttentionWorker(const AttentionShape& shape, std::uint32_t max_context) : shape_(shape) {
   const std::size_t heads = std::size_t{kTileTokens} * shape.group;
   scores_ = AlignedBuffer<float>(heads * kScoreStride);
-  value_scales_ = AlignedBuffer<float>(std::size_t{shape.blocks} * kSplitLength);
+  value_scales_ = AlignedBuffer<float>(std::size_t{shape.blocks} * kSplitPositions);
   weights_ = AlignedBuffer<std::byte>(heads * shape.blocks * SplitWeights::kBytes);
   weight_scales_ = AlignedBuffer<float>(heads * shape.blocks);
   sums_ = AlignedBuffer<std::int32_t>(heads * shape.padded_dim);
@@ -48,7 +41,7 @@ AttentionWorker::AttentionWorker(const AttentionShape& shape, std::uint32_t max_
 
 std::uint64_t AttentionWorker::bytes(const AttentionShape& shape, std::uint32_t max_context) {
   const std::uint64_t heads = std::uint64_t{kTileTokens} * shape.group;
-  return heads * kScoreStride * 4 + std::uint64_t{shape.blocks} * kSplitLength * 4 +
+  return heads * kScoreStride * 4 + std::uint64_t{shape.blocks} * kSplitPositions * 4 +
          heads * shape.blocks * SplitWeights::kBytes + heads * shape.blocks * 4 +
          heads * shape.padded_dim * 4 + splits_of(max_context) * heads * shape.partial_floats() * 4;
 }
@@ -73,8 +66,8 @@ void AttentionWorker::attend(const KernelSet& kernels, const KvStore& cache, con
 
 void AttentionWorker::attend_split(const KernelSet& kernels, const KvStore& cache, const TokenTile& tile,
                                    std::uint32_t split, float* partials) {
-  const auto begin = split * kSplitLength;
-  const auto end = std::min(begin + kSplitLength, tile.last_position() + 1);
+  const auto begin = split * kSplitPositions;
+  const auto end = std::min(begin + kSplitPositions, tile.last_position() + 1);
   const auto block_size = cache.block_size();
   const auto view_of = [&](const Run& run) {
     return cache.view(tile.table[run.block], tile.layer, tile.kv_head);
@@ -96,12 +89,12 @@ void AttentionWorker::attend_split(const KernelSet& kernels, const KvStore& cach
   for_each_run(begin, end, block_size, [&](const Run& run) {
     const auto view = view_of(run);
     kernels.scores(query, view, run.count, scores_.data() + run.first, kScoreStride);
-    if (block_size == kSplitLength) {
+    if (block_size == kSplitPositions) {
       value_scales = view.value_scales;
       return;
     }
     for (std::uint32_t b = 0; b < shape_.blocks; ++b) {
-      std::memcpy(value_scales_.data() + std::size_t{b} * kSplitLength + run.first,
+      std::memcpy(value_scales_.data() + std::size_t{b} * kSplitPositions + run.first,
                   view.value_scales + std::size_t{b} * view.positions, run.count * sizeof(float));
     }
     value_scales = value_scales_.data();

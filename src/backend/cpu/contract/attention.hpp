@@ -7,6 +7,7 @@
 #include "backend/cpu/contract/kv_store.hpp"
 #include "backend/cpu/kernels/kernel_set.hpp"
 #include "model/config.hpp"
+#include "step/plan.hpp"
 
 namespace inferno::cpu {
 
@@ -29,6 +30,11 @@ struct AttentionShape {
   /// Floats that one query head leaves per split: maximum, denominator, output [E32].
   std::size_t partial_floats() const { return 2 + std::size_t{padded_dim}; }
 };
+
+/// Splits of the first `positions` positions.
+constexpr std::uint32_t splits_of(std::uint32_t positions) {
+  return (positions + kSplitPositions - 1) / kSplitPositions;
+}
 
 /// Consecutive tokens of one row that look at one KV head together: keys and values are fetched once for all
 /// of them.

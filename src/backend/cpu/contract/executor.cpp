@@ -4,26 +4,19 @@
 #include <cmath>
 #include <utility>
 
-#include "arith/constants.hpp"
 #include "backend/cpu/memory_check.hpp"
 
 namespace inferno::cpu {
 namespace {
 
-Capabilities cpu_capabilities(std::string name, const KernelSet& kernels, unsigned threads) {
-  Capabilities can;
+/// The shared part's, completed.
+Capabilities cpu_capabilities(Capabilities can, std::string name, const KernelSet& kernels,
+                              unsigned threads) {
   can.backend = std::move(name);
   can.device =
       std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") + std::string(kernels.name);
   can.contract = true;
-  can.multi_step = true;
-  can.token_references = true;
-  can.sampling_slots = true;
-  can.token_masks = true;
-  can.logits = can.scores = can.hidden = true;
-  can.block_transfer = true;
   can.observation = true;
-  can.referable_tickets = 8;
   can.cache_format = kContractCacheFormat;
   return can;
 }
@@ -32,7 +25,8 @@ Capabilities cpu_capabilities(std::string name, const KernelSet& kernels, unsign
 
 CpuExecutor::CpuExecutor(std::string name, const LoadedModel& model, const KernelSet& kernels,
                          std::unique_ptr<ParallelPolicy> policy)
-    : DeferredExecutor(model.config, cpu_capabilities(std::move(name), kernels, policy->threads())),
+    : DeferredExecutor(model.config,
+                       cpu_capabilities(shared_capabilities(), std::move(name), kernels, policy->threads())),
       model_(model),
       config_(model.config),
       kernels_(kernels),
@@ -43,7 +37,7 @@ CpuExecutor::CpuExecutor(std::string name, const LoadedModel& model, const Kerne
       softmax_scale_(static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim)))) {}
 
 MemoryNeed CpuExecutor::memory_need(const Limits& limits) const {
-  const auto splits = (std::uint64_t{limits.max_context} + arith::kSplit - 1) / arith::kSplit;
+  const auto splits = std::uint64_t{splits_of(limits.max_context)};
   const auto partials =
       kItemsPerThread * policy_->threads() * shape_.group * splits * shape_.partial_floats();
   return {
@@ -62,7 +56,7 @@ void CpuExecutor::allocate(const Limits& limits) {
   cache_ = KvStore(config_, limits.block_size, limits.blocks);
   scratch_ = Scratch(config_, limits);
   for (unsigned i = 0; i < policy_->threads(); ++i) workers_.emplace_back(shape_, limits.max_context);
-  const auto splits = (std::size_t{limits.max_context} + arith::kSplit - 1) / arith::kSplit;
+  const auto splits = std::size_t{splits_of(limits.max_context)};
   partials_ = AlignedBuffer<float>(kItemsPerThread * policy_->threads() * shape_.group * splits *
                                    shape_.partial_floats());
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,8 @@ class CpuExecutor : public DeferredExecutor {
   void run_head(const StepWork& work, HeadConsumer& head, Stages& stages);
 
   // Stages and fused stages.
+  Input norm_input(StageEvent event, const std::vector<float>& weight,
+                   std::span<const CpuMatrix* const> readers, std::size_t tokens, Stages& stages);
   void project_qkv(const CpuLayer& layer, const Input& x, std::size_t tokens, int index, Stages& stages);
   void prepare_heads(const StepWork& work, int layer, Stages& stages);
   void project_back(StageEvent product, Stage residual, const CpuMatrix& matrix, const Input& x,

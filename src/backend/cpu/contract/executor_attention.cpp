@@ -1,18 +1,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "arith/constants.hpp"
 #include "backend/cpu/contract/executor.hpp"
 
 namespace inferno::cpu {
-namespace {
-
-std::uint32_t splits_of(const RowPlan& row) {
-  return (row.first_position + row.tokens + arith::kSplit - 1) / arith::kSplit;
-}
-
-}  // namespace
-
 void CpuExecutor::prepare_group(const StepWork& work, std::size_t layer, std::size_t token,
                                 std::size_t kv_head) {
   const auto& norms = *weights_.layers()[layer].norms;
@@ -107,7 +98,7 @@ void CpuExecutor::attend_by_split(const StepWork& work, std::size_t layer) {
   const std::size_t width = config_.query_width();
   const auto split_stride = shape_.group * shape_.partial_floats();
   std::uint32_t most_splits = 0;
-  for (const auto& row : work.plan.rows) most_splits = std::max(most_splits, splits_of(row));
+  for (const auto& row : work.plan.rows) most_splits = std::max(most_splits, row.splits);
   const auto item_stride = most_splits * split_stride;
   /// Calls visit(token, its row, its number in the row, KV head) for all.
   const auto for_each = [&](const auto& visit) {
@@ -125,7 +116,7 @@ void CpuExecutor::attend_by_split(const StepWork& work, std::size_t layer) {
     std::size_t item = 0;
     for_each([&](std::uint32_t token, const RowPlan& row, std::uint32_t t, std::uint32_t kv_head) {
       const auto tile = tile_of(work, row, t, 1, layer, kv_head);
-      for (std::uint32_t split = 0; split * arith::kSplit <= tile.first_position; ++split, ++item) {
+      for (std::uint32_t split = 0; split * kSplitPositions <= tile.first_position; ++split, ++item) {
         if (item % parts != part) continue;
         workers_[part].attend_split(kernels_, cache_, tile, split,
                                     partials_of(token, kv_head) + split * split_stride);
@@ -133,7 +124,7 @@ void CpuExecutor::attend_by_split(const StepWork& work, std::size_t layer) {
     });
   });
   for_each([&](std::uint32_t token, const RowPlan& row, std::uint32_t t, std::uint32_t kv_head) {
-    const auto splits = (row.first_position + t) / arith::kSplit + 1;
+    const auto splits = splits_of(row.first_position + t + 1);
     for (std::size_t g = 0; g < shape_.group; ++g) {
       kernels_.merge_splits(partials_of(token, kv_head) + g * shape_.partial_floats(), split_stride, splits,
                             shape_.head_dim,

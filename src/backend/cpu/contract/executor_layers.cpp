@@ -8,26 +8,9 @@
 namespace inferno::cpu {
 namespace {
 
-// What a multiplication and an addition, or what stands for them, cost per element in StageEvent::operations.
-constexpr std::uint64_t kNormOperations = 4;
-constexpr std::uint64_t kRopeOperations = 3;
-constexpr std::uint64_t kSwigluOperations = 5;
-
 StageEvent product_event(int layer, Stage stage, const CpuMatrix& matrix, std::size_t tokens) {
   return {layer, stage, matrix.source.total_bytes(),
           std::uint64_t{2} * matrix.rows() * matrix.source.columns * tokens};
-}
-
-template <std::size_t N>
-bool any_packed(const std::array<const CpuMatrix*, N>& matrices) {
-  return std::any_of(matrices.begin(), matrices.end(),
-                     [](const auto* matrix) { return matrix->is_packed(); });
-}
-
-template <std::size_t N>
-bool any_floats(const std::array<const CpuMatrix*, N>& matrices) {
-  return std::any_of(matrices.begin(), matrices.end(),
-                     [](const auto* matrix) { return !matrix->is_packed(); });
 }
 
 /// Shows rows of `width` floats that stand `stride` apart.
@@ -75,16 +58,10 @@ void CpuExecutor::run_attention(const StepWork& work, int layer, Stages& stages)
   const auto index = static_cast<std::size_t>(layer);
   const auto& weights = weights_.layers()[index];
   const std::size_t tokens = work.tokens.size();
-  const std::size_t width = config_.hidden_size;
-  const std::array inputs{&weights.query, &weights.key, &weights.value};
+  const std::array<const CpuMatrix*, 3> readers{&weights.query, &weights.key, &weights.value};
 
-  const StageEvent norm_event{layer, Stage::attention_norm, width * sizeof(float),
-                              kNormOperations * tokens * width};
-  stages.begin(norm_event);
-  const auto x = norm(scratch_.hidden.data(), tokens, weights.norms->attention_norm, any_packed(inputs),
-                      any_floats(inputs) || stages.wants_values());
-  stages.end(norm_event);
-  show_normed(stages, norm_event, x.floats, x.factors, tokens, width);
+  const auto x =
+      norm_input({layer, Stage::attention_norm}, weights.norms->attention_norm, readers, tokens, stages);
 
   project_qkv(weights, x, tokens, layer, stages);
   // A row of one token sees its own key and those before it: the KV head's item can prepare itself.
@@ -103,19 +80,12 @@ void CpuExecutor::run_attention(const StepWork& work, int layer, Stages& stages)
 void CpuExecutor::run_ffn(const StepWork& work, int layer, Stages& stages) {
   const auto& weights = weights_.layers()[static_cast<std::size_t>(layer)];
   const std::size_t tokens = work.tokens.size();
-  const std::size_t width = config_.hidden_size;
   const std::size_t ffn_size = config_.ffn_size;
-  const std::array inputs{&weights.gate, &weights.up};
+  const std::array<const CpuMatrix*, 2> readers{&weights.gate, &weights.up};
   const Product gate{&weights.gate, scratch_.gate.data(), ffn_size};
   const Product up{&weights.up, scratch_.up.data(), ffn_size};
 
-  const StageEvent norm_event{layer, Stage::ffn_norm, width * sizeof(float),
-                              kNormOperations * tokens * width};
-  stages.begin(norm_event);
-  const auto x = norm(scratch_.hidden.data(), tokens, weights.norms->ffn_norm, any_packed(inputs),
-                      any_floats(inputs) || stages.wants_values());
-  stages.end(norm_event);
-  show_normed(stages, norm_event, x.floats, x.factors, tokens, width);
+  const auto x = norm_input({layer, Stage::ffn_norm}, weights.norms->ffn_norm, readers, tokens, stages);
 
   if (stages.observed()) {
     run_product(product_event(layer, Stage::gate, weights.gate, tokens), gate, x, tokens, stages);
@@ -201,6 +171,23 @@ void CpuExecutor::run_head(const StepWork& work, HeadConsumer& head, Stages& sta
       if (head.wants_logits(row)) head.take_logits(row, {logits, vocab_size});
     }
   }
+}
+
+/// The residual stream, normed for the matrices that read it: quantized, as floats, or both.
+CpuExecutor::Input CpuExecutor::norm_input(StageEvent event, const std::vector<float>& weight,
+                                           std::span<const CpuMatrix* const> readers, std::size_t tokens,
+                                           Stages& stages) {
+  const std::size_t width = config_.hidden_size;
+  const auto packed =
+      std::count_if(readers.begin(), readers.end(), [](const auto* matrix) { return matrix->is_packed(); });
+  const bool floats = static_cast<std::size_t>(packed) < readers.size();
+  event.bytes = width * sizeof(float);
+  event.operations = kNormOperations * tokens * width;
+  stages.begin(event);
+  const auto x = norm(scratch_.hidden.data(), tokens, weight, packed > 0, floats || stages.wants_values());
+  stages.end(event);
+  show_normed(stages, event, x.floats, x.factors, tokens, width);
+  return x;
 }
 
 void CpuExecutor::run_product(StageEvent event, const Product& product, const Input& x, std::size_t tokens,

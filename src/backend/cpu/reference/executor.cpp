@@ -13,19 +13,12 @@ namespace {
 using arith::add;
 using arith::multiply;
 
-Capabilities reference_capabilities() {
-  Capabilities can;
+/// The shared part's, completed.
+Capabilities reference_capabilities(Capabilities can) {
   can.backend = "reference";
   can.device = ReferenceExecutor::kDevice;
   can.contract = true;
-  can.multi_step = true;
-  can.token_references = true;
-  can.sampling_slots = true;
-  can.token_masks = true;
-  can.logits = can.scores = can.hidden = true;
-  can.block_transfer = true;
   can.observation = true;
-  can.referable_tickets = 8;
   can.cache_format = cpu::kContractCacheFormat;
   return can;
 }
@@ -47,7 +40,7 @@ float inverse_of(std::size_t length) {
 }  // namespace
 
 ReferenceExecutor::ReferenceExecutor(const LoadedModel& model)
-    : DeferredExecutor(model.config, reference_capabilities()),
+    : DeferredExecutor(model.config, reference_capabilities(shared_capabilities())),
       config_(model.config),
       weights_(model.weights),
       rope_(model.config) {}

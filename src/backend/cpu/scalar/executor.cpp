@@ -13,23 +13,11 @@
 namespace inferno::scalar {
 namespace {
 
-// What a multiplication and an addition, or what stands for them, cost per element in StageEvent::operations.
-constexpr std::uint64_t kNormOperations = 4;    // square, add, scale, weight
-constexpr std::uint64_t kRopeOperations = 3;    // two products and a sum
-constexpr std::uint64_t kSwigluOperations = 5;  // negate, exp, add, divide, multiply
-
-Capabilities scalar_capabilities() {
-  Capabilities can;
+/// The shared part's, completed.
+Capabilities scalar_capabilities(Capabilities can) {
   can.backend = "scalar";
   can.device = ScalarExecutor::kDevice;
-  can.multi_step = true;
-  can.token_references = true;
-  can.sampling_slots = true;
-  can.token_masks = true;
-  can.logits = can.scores = can.hidden = true;
-  can.block_transfer = true;
   can.observation = true;
-  can.referable_tickets = 8;
   can.cache_format = "float32";
   return can;
 }
@@ -42,7 +30,7 @@ std::uint64_t saturating_product(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 ScalarExecutor::ScalarExecutor(const LoadedModel& model)
-    : DeferredExecutor(model.config, scalar_capabilities()),
+    : DeferredExecutor(model.config, scalar_capabilities(shared_capabilities())),
       config_(model.config),
       weights_(model.weights),
       rope_(model.config) {}

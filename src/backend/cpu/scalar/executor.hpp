@@ -14,6 +14,9 @@
 
 namespace inferno::scalar {
 
+using cpu::kNormOperations;
+using cpu::kRopeOperations;
+using cpu::kSwigluOperations;
 using cpu::Stages;
 
 /// Qwen3 in plain float loops over dequantized weights with a float cache, on one thread: the readable
