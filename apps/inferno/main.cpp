@@ -1,20 +1,11 @@
 // The inferno command line: picks the subcommand, turns errors into one line and an exit code
 // (0 done, 1 the work failed, 2 bad usage). Results go to stdout, everything else to stderr.
 
-#include <cstdio>
-#include <exception>
-#include <fmt/format.h>
-#include <new>
-
-#include <inferno/error.hpp>
-
 #include "command.hpp"
+#include "common/program.hpp"
 #include "version.hpp"
 
 namespace {
-
-constexpr int kFailed = 1;
-constexpr int kBadUsage = 2;
 
 int run(int argc, char** argv) {
   CLI::App app{"inferno: LLM inference for Qwen3 checkpoints in GGUF"};
@@ -36,7 +27,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadUsage;
+    return app.exit(error) == 0 ? 0 : inferno::cli::kBadUsage;
   }
   return action();
 }
@@ -44,21 +35,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const int code = run(argc, argv);
-    if (std::fflush(stdout) != 0) {
-      fmt::print(stderr, "error: cannot write to stdout\n");
-      return kFailed;
-    }
-    return code;
-  } catch (const inferno::UsageError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return kBadUsage;
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory; try a smaller --ctx or a smaller model\n");
-    return kFailed;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return kFailed;
-  }
+  return inferno::cli::run_program([argc, argv] { return run(argc, argv); });
 }

@@ -3,19 +3,15 @@
 
 #include <charconv>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <fmt/format.h>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/generate_run.hpp"
+#include "common/program.hpp"
 
 namespace {
-
-constexpr int kFailed = 1;
-constexpr int kBadUsage = 2;
 
 constexpr std::string_view kUsage =
     "usage: model-generate [--kv [none|basic|paged]] [--backend B] MODEL \"prompt\" N\n"
@@ -76,7 +72,7 @@ Arguments parse(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  try {
+  const auto work = [&words] {
     for (const auto& word : words) {
       if (word == "--help" || word == "-h") {
         fmt::print("{}", kUsage);
@@ -86,11 +82,6 @@ int main(int argc, char** argv) {
     const auto arguments = parse(words);
     return inferno::cli::run_generate(inferno::Model::load(arguments.model), arguments.engine,
                                       arguments.request, {});
-  } catch (const inferno::UsageError& error) {
-    fmt::print(stderr, "error: {}\n{}", error.what(), kUsage);
-    return kBadUsage;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return kFailed;
-  }
+  };
+  return inferno::cli::run_program(work, kUsage);
 }
