@@ -56,7 +56,7 @@ Limits measure_limits() {
     limits.int8_gops = std::max(
         limits.int8_gops, static_cast<double>(kIterations) * peak.operations / seconds_since(start) * 1e-9);
     start = std::chrono::steady_clock::now();
-    benchmark::DoNotOptimize(read.run(memory.data(), kColdBytes));
+    benchmark::DoNotOptimize(read.run(memory.data(), kColdBytes, bench::kReadAhead[i % 2]));
     limits.read_gb_per_second =
         std::max(limits.read_gb_per_second, static_cast<double>(kColdBytes) / seconds_since(start) * 1e-9);
   }

@@ -10,8 +10,6 @@ namespace inferno::bench {
 /// Independent chains: more than latency x throughput of a multiply-add anywhere (4 cycles x 2 per cycle),
 /// few enough for the registers of the older levels.
 inline constexpr int kChains = 12;
-/// Bytes to prefetch ahead: what covers a memory access at tens of GB/s.
-inline constexpr std::size_t kAhead = 4096;
 
 /// The last kernel of each list runs everywhere.
 inline bool always() {

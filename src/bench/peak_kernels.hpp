@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,15 +16,19 @@ struct PeakKernel {
   void (*run)(std::uint64_t iterations);
 };
 
-/// A loop that loads every byte of a buffer once, prefetching ahead.
+/// A loop that loads every byte of a buffer once.
 struct ReadKernel {
   std::string_view name;
   bool (*supported)();
-  /// `bytes` is a multiple of kReadStep, `data` aligned to 64. Returns something that depends on all of it.
-  std::uint64_t (*run)(const std::byte* data, std::size_t bytes);
+  /// `bytes` is a multiple of kReadStep, `data` aligned to 64. Prefetches what lies `ahead` bytes further; 0
+  /// leaves that to the processor. Returns something that depends on every byte.
+  std::uint64_t (*run)(const std::byte* data, std::size_t bytes, std::size_t ahead);
 };
 
 inline constexpr std::size_t kReadStep = 256;
+/// Distances to prefetch that are worth trying: what covers a memory access at tens of GB/s, and none.
+/// Intel's cores read faster with the one, AMD's with the other.
+inline constexpr std::array<std::size_t, 2> kReadAhead{4096, 0};
 
 // What this build has for this kind of processor, best first; the last one of each is supported everywhere.
 // Wider kernels are compiled by function attributes: the program as a whole still starts on an older

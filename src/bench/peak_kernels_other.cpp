@@ -115,11 +115,11 @@ constexpr std::array<PeakKernel, 1> kFp32{{{"plain", kChains * 2.0, always, fp32
 #endif
 
 /// Compilers turn this into the widest loads of the baseline.
-std::uint64_t read_plain(const std::byte* data, std::size_t bytes) {
+std::uint64_t read_plain(const std::byte* data, std::size_t bytes, std::size_t ahead) {
   std::array<std::uint64_t, 8> sums{};
   const auto* words = reinterpret_cast<const std::uint64_t*>(data);
   for (std::size_t i = 0; i < bytes; i += kReadStep) {
-    for (std::size_t k = 0; k < kReadStep; k += 64) __builtin_prefetch(data + i + kAhead + k);
+    for (std::size_t k = 0; k < kReadStep; k += 64) __builtin_prefetch(data + i + ahead + k);
     for (std::size_t k = 0; k < kReadStep / 8; ++k) sums[k % 8] ^= words[i / 8 + k];
   }
   std::uint64_t result = 0;

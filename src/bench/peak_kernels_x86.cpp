@@ -130,12 +130,13 @@ void fp32_sse2(std::uint64_t iterations) {
   }
 }
 
-__attribute__((target("avx512f"))) std::uint64_t read_avx512(const std::byte* data, std::size_t bytes) {
+__attribute__((target("avx512f"))) std::uint64_t read_avx512(const std::byte* data, std::size_t bytes,
+                                                             std::size_t ahead) {
   __m512i sums[4];
   for (auto& sum : sums) sum = _mm512_setzero_si512();
   for (std::size_t i = 0; i < bytes; i += kReadStep) {
     for (std::size_t k = 0; k < 4; ++k) {
-      _mm_prefetch(reinterpret_cast<const char*>(data + i + kAhead + 64 * k), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(data + i + ahead + 64 * k), _MM_HINT_T0);
       sums[k] = _mm512_xor_si512(sums[k], _mm512_load_si512(data + i + 64 * k));
     }
   }
@@ -147,12 +148,13 @@ __attribute__((target("avx512f"))) std::uint64_t read_avx512(const std::byte* da
   return result;
 }
 
-__attribute__((target("avx2"))) std::uint64_t read_avx2(const std::byte* data, std::size_t bytes) {
+__attribute__((target("avx2"))) std::uint64_t read_avx2(const std::byte* data, std::size_t bytes,
+                                                        std::size_t ahead) {
   __m256i sums[8];
   for (auto& sum : sums) sum = _mm256_setzero_si256();
   for (std::size_t i = 0; i < bytes; i += kReadStep) {
     for (std::size_t k = 0; k < 4; ++k) {
-      _mm_prefetch(reinterpret_cast<const char*>(data + i + kAhead + 64 * k), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(data + i + ahead + 64 * k), _MM_HINT_T0);
     }
     for (std::size_t k = 0; k < 8; ++k) {
       sums[k] = _mm256_xor_si256(sums[k], _mm256_load_si256(reinterpret_cast<const __m256i*>(data + i) + k));
@@ -164,12 +166,12 @@ __attribute__((target("avx2"))) std::uint64_t read_avx2(const std::byte* data, s
   return lanes[0] ^ lanes[1] ^ lanes[2] ^ lanes[3];
 }
 
-std::uint64_t read_sse2(const std::byte* data, std::size_t bytes) {
+std::uint64_t read_sse2(const std::byte* data, std::size_t bytes, std::size_t ahead) {
   __m128i sums[8];
   for (auto& sum : sums) sum = _mm_setzero_si128();
   for (std::size_t i = 0; i < bytes; i += kReadStep) {
     for (std::size_t k = 0; k < 4; ++k) {
-      _mm_prefetch(reinterpret_cast<const char*>(data + i + kAhead + 64 * k), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(data + i + ahead + 64 * k), _MM_HINT_T0);
     }
     for (std::size_t k = 0; k < 16; ++k) {
       sums[k % 8] =

@@ -50,7 +50,9 @@ TEST(ReadKernels, EverySupportedOneReadsEveryWord) {
   EXPECT_TRUE(read_kernels().back().supported());
   for (const auto& kernel : read_kernels()) {
     if (!kernel.supported()) continue;
-    EXPECT_EQ(kernel.run(buffer.get(), kBytes), expected) << kernel.name;
+    for (const auto ahead : kReadAhead) {
+      EXPECT_EQ(kernel.run(buffer.get(), kBytes, ahead), expected) << kernel.name;
+    }
   }
 }
 

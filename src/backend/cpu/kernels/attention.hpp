@@ -5,6 +5,7 @@
 
 #include "arith/constants.hpp"
 #include "backend/cpu/kernels/kernel_set.hpp"
+#include "backend/cpu/kernels/processor.hpp"
 #include "backend/cpu/kernels/vectors.hpp"
 
 namespace inferno::cpu {
@@ -93,7 +94,7 @@ struct Attention {
   INFERNO_INLINE static void scores_heads(const QueryGroup& query, std::size_t head, const std::uint8_t* keys,
                                           const float* key_scales, float* scores, std::size_t stride) {
     for (; head + kH <= query.heads; head += kH) {
-      if (head == 0) {
+      if (head == 0 && kPrefetchStreams) {
         scores_tile<kP, kH, true>(query, head, keys, key_scales, scores, stride);
       } else {
         scores_tile<kP, kH, false>(query, head, keys, key_scales, scores, stride);
@@ -293,7 +294,7 @@ struct Attention {
     const std::size_t head_dims = blocks * kDims;
     for (; head + kH <= heads; head += kH) {
       const std::byte* from = integers + head * head_bytes;
-      if (head == 0) {
+      if (head == 0 && kPrefetchStreams) {
         weigh_tile<kH, true>(from, head_bytes, values, count, sums, head_dims);
       } else {
         weigh_tile<kH, false>(from, head_bytes, values, count, sums + head * head_dims, head_dims);

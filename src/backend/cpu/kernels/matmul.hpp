@@ -5,6 +5,7 @@
 
 #include "backend/cpu/kernels/elementary.hpp"
 #include "backend/cpu/kernels/kernel_set.hpp"
+#include "backend/cpu/kernels/processor.hpp"
 #include "backend/cpu/kernels/unroll.hpp"
 
 namespace inferno::cpu {
@@ -162,7 +163,7 @@ struct Matmul {
       for (std::size_t t = 0; t < tokens; t += kTokens) {
         const std::size_t token = first_token + t;
         const std::size_t at = (token / kTile * blocks + segment.first) * kTile + token % kTile;
-        if (first_token + t == 0) {
+        if (first_token + t == 0 && kPrefetchStreams) {
           segment_tokens<kP, true>(tokens - t, segment, weight_scales, x.values + at * kColumns,
                                    x.scales + at, x.offsets + at, totals + t * kP * kRows);
         } else {

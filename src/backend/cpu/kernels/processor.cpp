@@ -83,4 +83,10 @@ bool every_processor() {
   return true;
 }
 
+#if defined(__x86_64__)
+const bool kPrefetchStreams = __builtin_cpu_is("amd") == 0;
+#else
+const bool kPrefetchStreams = true;
+#endif
+
 }  // namespace inferno::cpu
