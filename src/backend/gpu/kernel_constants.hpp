@@ -1,0 +1,158 @@
+#ifndef INFERNO_BACKEND_GPU_KERNEL_CONSTANTS_HPP_  // GLSL knows no #pragma once
+#define INFERNO_BACKEND_GPU_KERNEL_CONSTANTS_HPP_
+
+#include "arith/portable.hpp"
+
+// The constants that kernels are dispatched with: one text for C++, CUDA and GLSL. Only 4-byte members, at
+// most 128 bytes in all (what every Vulkan device takes as push constants). In GLSL:
+//
+//   layout(push_constant) uniform Constants { MatrixConstants c; };
+
+#if defined(__cplusplus)
+namespace inferno::gpu {
+using arith::uint;
+}
+#endif
+
+INFERNO_PORTABLE_BEGIN(gpu)
+
+/// Columns of a row, of activations and of weights, are padded to a multiple of this with zeros, which change
+/// no sum: segments of the contract are whole.
+const uint kPadColumns = 256U;
+/// Rows of a panel of packed weights (packed layout: kernels.hpp).
+const uint kPanel = 8U;
+/// Threads of a workgroup of the matrix-vector kernels: kPanel rows times kMatvecWorkers segments.
+const uint kMatvecThreads = 128U;
+const uint kMatvecWorkers = 16U;
+/// Most tokens of a matrix-vector dispatch; more go to the matrix-matrix kernels.
+const uint kMatvecTokens = 8U;
+/// Rows and tokens of a tile of the matrix-matrix kernels: one workgroup.
+const uint kMatmulRows = 64U;
+const uint kMatmulTokens = 64U;
+/// Most tokens of an attention tile.
+const uint kTileTokens = 8U;
+/// Logits of a workgroup of the first pass of argmax.
+const uint kArgmaxChunk = 2048U;
+/// CacheSlot::block of a token whose key and value are not to be stored.
+const uint kNoBlock = 0xFFFFFFFFU;
+/// What argmax leaves where there is nothing to choose: a NaN among the logits, or nothing above -infinity.
+const uint kNothingChosen = 0xFFFFFFFFU;
+
+// Bits of NormConstants::write, SwigluConstants::write and MergeConstants::write.
+const uint kWriteQuants = 1U;  // int8 in blocks of 32 and their scales
+const uint kWriteFloats = 2U;  // as they are
+
+// Bits of HeadConstants::parts. All but kHeadFloats in one dispatch is the rule; an observer has them one by
+// one.
+const uint kHeadNorm = 1U;    // RMSNorm of query and key heads
+const uint kHeadRotate = 2U;  // rotary embedding of query and key heads
+const uint kHeadStore = 4U;   // query heads to quants and scales, key and value heads to the cache
+const uint kHeadFloats = 8U;  // writes query and key heads back to `qkv`
+
+/// embed_*: x[t] = row tokens[t] of the table, for tokens whose row is in [first_row, first_row + rows).
+struct EmbedConstants {
+  uint columns;    // D
+  uint segments;   // D padded / 256
+  uint first_row;  // of this piece of the table
+  uint rows;       // of this piece
+  uint stride;     // floats from token to token of x
+};
+
+/// norm: weighted[t][i] = x[t][i] * weight[i]; factors[t] = 1 / rms(x[t]) (arith::inverse_rms).
+struct NormConstants {
+  uint columns;          // D
+  uint stride;           // floats from token to token: D padded; of x and of the floats written
+  float inverse_length;  // 1 / D
+  float epsilon;
+  uint write;  // kWriteQuants | kWriteFloats
+};
+
+/// quantize: arith::quantize_vector of each token.
+struct QuantizeConstants {
+  uint columns;
+  uint stride;  // floats from token to token of x; the quants' stride in bytes, 32 times the scales'
+};
+
+/// matvec_* and matmul_*: y[t][first_out + r] = W[r] x[t], times factors[t] if use_factors, added to what is
+/// there if accumulate (arith: add(y, product)).
+struct MatrixConstants {
+  uint rows;         // of this piece that are written; the piece has this many padded to kPanel
+  uint segments;     // columns padded / 256; the stride of x is 256 of them
+  uint tokens;       // T
+  uint first_out;    // where the piece's first row goes in y
+  uint y_stride;     // floats from token to token of y
+  uint lanes;        // matvec: workers that share a row's segments, matvec_lanes(segments)
+  uint use_factors;  // 0 or 1
+  uint accumulate;   // 0 or 1
+};
+
+/// prepare_heads: what happens to query, key and value between product and attention.
+struct HeadConstants {
+  uint heads;       // H
+  uint kv_heads;    // K
+  uint head_dim;    // E, even
+  uint padded_dim;  // E32: E padded to 32
+  uint stride;      // floats from token to token of qkv
+  uint key_offset;  // of the first key head in a token's qkv; queries begin at 0
+  uint value_offset;
+  uint block_size;       // positions of a cache block
+  float inverse_length;  // 1 / E
+  float epsilon;
+  float softmax_scale;  // 1 / sqrt(E) rounded from double; multiplies the queries' scales
+  uint parts;           // kHead...
+};
+
+/// attend: one split of 256 positions of a tile of tokens for one KV head's group of query heads.
+struct AttendConstants {
+  uint heads;       // H
+  uint kv_heads;    // K
+  uint head_dim;    // E
+  uint padded_dim;  // E32
+  uint block_size;
+  uint first_tile;   // the dispatch's z = 0
+  uint first_token;  // token whose partials are the first
+  uint max_splits;   // partials of a head of a token
+};
+
+/// merge: arith::merge_splits of each head of each token.
+struct MergeConstants {
+  uint heads;        // H
+  uint head_dim;     // E
+  uint padded_dim;   // E32
+  uint first_token;  // token whose partials are the first; the grid's y = 0
+  uint max_splits;
+  uint stride;  // floats from token to token of the output: H * E padded to 256
+  uint write;   // kWriteQuants (only if E is a multiple of 32) | kWriteFloats
+};
+
+/// swiglu: arith::swiglu(gate, up), quantized and / or as floats.
+struct SwigluConstants {
+  uint columns;    // F
+  uint up_offset;  // of the up values in a token's gate_up; the gate's begin at 0
+  uint in_stride;  // floats from token to token of gate_up
+  uint stride;     // of the output: F padded to 256
+  uint write;
+};
+
+/// add: x[t][i] = add(x[t][i], branch[t][i]).
+struct AddConstants {
+  uint columns;
+  uint stride;  // of both
+};
+
+/// gather: out[i] = x[map[i]].
+struct GatherConstants {
+  uint columns;
+  uint stride;  // of both
+};
+
+/// argmax_chunks, argmax: the lowest index of the largest of each row of logits.
+struct ArgmaxConstants {
+  uint columns;  // V
+  uint stride;   // floats from row to row of the logits
+  uint chunks;   // argmax_chunks(V)
+};
+
+INFERNO_PORTABLE_END
+
+#endif  // INFERNO_BACKEND_GPU_KERNEL_CONSTANTS_HPP_
