@@ -170,29 +170,38 @@ Spread spread_of(std::vector<double> values) {
   return {median, values.front(), values.back()};
 }
 
-/// Tokens per second of `repeats` runs of `work`, which handles `tokens` tokens.
-Spread measure(std::uint32_t repeats, double tokens, ProgressLine& progress,
-               const std::function<void()>& work) {
-  std::vector<double> rates;
-  for (std::uint32_t i = 0; i < repeats; ++i) {
-    progress.update(i, repeats);
-    const auto start = Clock::now();
-    work();
-    rates.push_back(tokens / seconds_since(start));
-  }
-  return spread_of(std::move(rates));
-}
-
 void measure_prefill(Result& result, Sequences& sequences) {
   const auto& workload = result.workload;
   ProgressLine progress(fmt::format("bench {}: prefill", result.backend));
   sequences.feed(0, workload.prompt, 1);
-  result.prefill_tokens_per_second =
-      measure(workload.repeats, static_cast<double>(workload.rows) * workload.prompt, progress,
-              [&] { sequences.feed(0, workload.prompt, 1); });
+  const auto tokens = static_cast<double>(workload.rows) * workload.prompt;
+  std::vector<double> rates;
+  for (std::uint32_t i = 0; i < workload.repeats; ++i) {
+    progress.update(i, workload.repeats);
+    const auto start = Clock::now();
+    sequences.feed(0, workload.prompt, 1);
+    rates.push_back(tokens / seconds_since(start));
+  }
+  result.prefill_tokens_per_second = spread_of(std::move(rates));
 }
 
-void measure_decode(Result& result, Sequences& sequences, Executor& executor) {
+void set_prefill_share(Result& result) {
+  const auto& machine = result.machine;
+  const auto& operations = result.prefill_operations;
+  const double seconds = static_cast<double>(result.workload.rows) * result.workload.prompt /
+                         result.prefill_tokens_per_second.median;
+  const double ideal =
+      operations.int8 / (machine.int8_gops * 1e9) + operations.float32 / (machine.fp32_gflops * 1e9);
+  result.prefill_gops = operations.total() / seconds / 1e9;
+  result.prefill_share = ideal / seconds;
+}
+
+double gb_per_second(const Result& result, double tokens_per_second) {
+  const double bytes = static_cast<double>(result.weight_bytes_per_step) + result.cache_bytes_per_step;
+  return bytes * tokens_per_second / result.workload.rows / 1e9;
+}
+
+void measure_decode(Result& result, Sequences& sequences, Executor& executor, Machine& machine) {
   const auto& workload = result.workload;
   const auto depth = workload.depth_or_prompt();
   if (workload.kv != KvKind::none && depth > workload.prompt) {
@@ -202,9 +211,22 @@ void measure_decode(Result& result, Sequences& sequences, Executor& executor) {
   ProgressLine progress(fmt::format("bench {}: decode", result.backend));
   sequences.decode(depth, std::min(workload.gen, std::max(kWarmUpSteps, workload.steps_per_submit)));
   const auto submissions = sequences.submissions();
-  result.decode_tokens_per_second =
-      measure(workload.repeats, static_cast<double>(workload.rows) * workload.gen, progress,
-              [&] { sequences.decode(depth, workload.gen); });
+  const auto tokens = static_cast<double>(workload.rows) * workload.gen;
+  std::vector<double> rates;
+  std::vector<double> shares;
+  std::vector<double> reads{machine.read_gb_per_second()};
+  for (std::uint32_t i = 0; i < workload.repeats; ++i) {
+    progress.update(i, workload.repeats);
+    const auto start = Clock::now();
+    sequences.decode(depth, workload.gen);
+    rates.push_back(tokens / seconds_since(start));
+    reads.push_back(machine.read_gb_per_second());
+    shares.push_back(gb_per_second(result, rates.back()) / ((reads[i] + reads[i + 1]) / 2));
+  }
+  result.decode_tokens_per_second = spread_of(std::move(rates));
+  result.decode_gb_per_second = gb_per_second(result, result.decode_tokens_per_second.median);
+  result.decode_share = spread_of(std::move(shares)).median;
+  result.machine.read_gb_per_second = spread_of(std::move(reads)).median;
   const double steps = static_cast<double>(workload.gen) * workload.repeats;
   result.submissions_per_token = static_cast<double>(sequences.submissions() - submissions) / steps;
 
@@ -259,28 +281,7 @@ void check(const Workload& workload, const ModelConfig& config, const Capabiliti
   }
 }
 
-void set_shares(Result& result, const MachineLimits& machine) {
-  result.machine = machine;
-  const auto& workload = result.workload;
-  const double prefill_rate = result.prefill_tokens_per_second.median;
-  if (prefill_rate > 0) {
-    const double seconds = static_cast<double>(workload.rows) * workload.prompt / prefill_rate;
-    const double ideal = result.prefill_operations.int8 / (machine.int8_gops * 1e9) +
-                         result.prefill_operations.float32 / (machine.fp32_gflops * 1e9);
-    result.prefill_gops = result.prefill_operations.total() / seconds / 1e9;
-    result.prefill_share = ideal / seconds;
-  }
-  const double decode_rate = result.decode_tokens_per_second.median;
-  if (decode_rate > 0) {
-    const double seconds_per_step = workload.rows / decode_rate;
-    const double bytes = static_cast<double>(result.weight_bytes_per_step) + result.cache_bytes_per_step;
-    result.decode_gb_per_second = bytes / seconds_per_step / 1e9;
-    result.decode_share = result.decode_gb_per_second / machine.read_gb_per_second;
-  }
-}
-
-Result run(const LoadedModel& model, Executor& executor, const Workload& workload,
-           const MachineLimits& machine) {
+Result run(const LoadedModel& model, Executor& executor, const Workload& workload, Machine& machine) {
   const auto& capabilities = executor.capabilities();
   check(workload, model.config, capabilities);
   const auto limits = limits_for(workload);
@@ -302,9 +303,11 @@ Result run(const LoadedModel& model, Executor& executor, const Workload& workloa
   }
 
   Sequences sequences(model, executor, workload);
+  result.machine = machine.limits();
   if (workload.prompt > 0) measure_prefill(result, sequences);
-  if (workload.gen > 0) measure_decode(result, sequences, executor);
-  set_shares(result, machine);
+  if (workload.gen > 0) measure_decode(result, sequences, executor, machine);
+  result.machine = best_peaks(result.machine, machine.limits());
+  if (workload.prompt > 0) set_prefill_share(result);
   return result;
 }
 

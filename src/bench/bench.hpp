@@ -53,7 +53,9 @@ struct Result {
   std::uint64_t weight_bytes_per_step = 0;
   double cache_bytes_per_step = 0;  ///< mean over the decode steps, all rows
   double decode_gb_per_second = 0;
-  double decode_share = 0;  ///< of machine.read_gb_per_second
+  /// Median over the repeats of the part of the read bandwidth that was reached, measured directly before and
+  /// after each of them; the median of those measurements is machine.read_gb_per_second.
+  double decode_share = 0;
   double submissions_per_token = 0, stages_per_token = 0, dispatches_per_token = 0;
 };
 
@@ -61,11 +63,7 @@ struct Result {
 /// for what the backend cannot do.
 void check(const Workload& workload, const ModelConfig& config, const Capabilities& capabilities);
 
-/// Checks, reserves the executor anew, warms up and measures.
-Result run(const LoadedModel& model, Executor& executor, const Workload& workload,
-           const MachineLimits& machine);
-
-/// Computes the shares of `result` against `machine`; for a machine measured again afterwards.
-void set_shares(Result& result, const MachineLimits& machine);
+/// Checks, reserves the executor anew, warms up and measures, the machine's limits in between.
+Result run(const LoadedModel& model, Executor& executor, const Workload& workload, Machine& machine);
 
 }  // namespace inferno::bench

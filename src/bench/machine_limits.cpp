@@ -34,6 +34,7 @@ constexpr std::size_t kSlack = std::size_t{1} << 13U;
 // alone.
 constexpr int kRuns = 15;
 constexpr double kRunSeconds = 0.01;
+constexpr double kReadSeconds = 0.1;
 
 /// Runs `work(index)` in `threads` threads that start together; seconds from the first start to the last end.
 double run_together(std::uint32_t threads, const std::function<void(std::uint32_t)>& work) {
@@ -89,44 +90,6 @@ double best_rate(std::uint32_t threads, double units,
   return best;
 }
 
-struct FreeDeleter {
-  void operator()(std::byte* bytes) const { std::free(bytes); }
-};
-using Buffer = std::unique_ptr<std::byte, FreeDeleter>;
-
-/// Aligned to huge pages and backed by them where the system likes: a limit should not be set by page tables.
-Buffer make_buffer(std::size_t bytes) {
-  const auto rounded = (bytes + kSlack + kHugePage - 1) / kHugePage * kHugePage;
-  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded)));
-  if (!buffer) throw Error(fmt::format("bench: no memory for a read buffer of {} bytes", rounded));
-#ifdef __linux__
-  (void)madvise(buffer.get(), rounded, MADV_HUGEPAGE);  // a wish: without it the figure is a little lower
-#endif
-  std::memset(buffer.get(), 1, rounded);
-  return buffer;
-}
-
-double measure_read(std::uint32_t threads, std::uint64_t& buffer_bytes) {
-  const auto wanted = std::clamp(buffer_bytes, kMinBuffer, kMaxBuffer);
-  const std::size_t share = std::max<std::size_t>(wanted / threads / kReadStep, 1) * kReadStep;
-  buffer_bytes = share * threads;
-  const auto buffer = make_buffer(buffer_bytes);
-  const auto& kernel = best_supported(read_kernels());
-  std::atomic<std::uint64_t> sink = 0;
-  double best = 0;
-  for (const auto ahead : kReadAhead) {
-    const auto read = [&](std::uint32_t index, std::uint64_t iterations) {
-      std::uint64_t sum = 0;
-      for (std::uint64_t i = 0; i < iterations; ++i) {
-        sum += kernel.run(buffer.get() + share * index, share, ahead);
-      }
-      sink += sum;
-    };
-    best = std::max(best, best_rate(threads, static_cast<double>(share), read));
-  }
-  return best / 1e9;
-}
-
 double measure_peak(std::uint32_t threads, const PeakKernel& kernel) {
   return best_rate(threads, kernel.operations,
                    [&](std::uint32_t, std::uint64_t iterations) { kernel.run(iterations); }) /
@@ -135,26 +98,83 @@ double measure_peak(std::uint32_t threads, const PeakKernel& kernel) {
 
 }  // namespace
 
-MachineLimits measure_machine(std::uint32_t threads, std::uint64_t buffer_bytes) {
+/// Aligned to huge pages and backed by them where the system likes: a limit should not be set by page tables.
+struct MachineProbe::Buffer {
+  explicit Buffer(std::size_t bytes) {
+    const auto rounded = (bytes + kSlack + kHugePage - 1) / kHugePage * kHugePage;
+    data.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded)));
+    if (!data) throw Error(fmt::format("bench: no memory for a read buffer of {} bytes", rounded));
+#ifdef __linux__
+    (void)madvise(data.get(), rounded, MADV_HUGEPAGE);  // a wish: without it the figure is a little lower
+#endif
+    std::memset(data.get(), 1, rounded);
+  }
+
+  struct Free {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+  std::unique_ptr<std::byte, Free> data;
+  std::atomic<std::uint64_t> sink = 0;
+};
+
+MachineProbe::MachineProbe(std::uint32_t threads, std::uint64_t buffer_bytes) : threads_(threads) {
   if (threads == 0 || threads > kMaxThreads) {
     throw UsageError(fmt::format("bench: {} threads; expected 1 to {}", threads, kMaxThreads));
   }
-  MachineLimits limits;
-  limits.threads = threads;
-  limits.buffer_bytes = buffer_bytes;
-  limits.read_gb_per_second = measure_read(threads, limits.buffer_bytes);
+  const auto wanted = std::clamp(buffer_bytes, kMinBuffer, kMaxBuffer);
+  share_ = std::max<std::size_t>(wanted / threads / kReadStep, 1) * kReadStep;
+  buffer_ = std::make_unique<Buffer>(share_ * threads);
+  double best = 0;
+  std::size_t best_ahead = 0;
+  for (const auto ahead : kReadAhead) {
+    ahead_ = ahead;
+    if (const auto rate = read_gb_per_second(); rate > best) {
+      best = rate;
+      best_ahead = ahead;
+    }
+  }
+  ahead_ = best_ahead;
+}
+
+MachineProbe::~MachineProbe() = default;
+
+double MachineProbe::read_gb_per_second() {
+  const auto& kernel = best_supported(read_kernels());
+  std::uint64_t iterations = 1;
+  const auto read = [&](std::uint32_t index) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+      sum += kernel.run(buffer_->data.get() + share_ * index, share_, ahead_);
+    }
+    buffer_->sink += sum;
+  };
+  const auto bytes = [&] { return static_cast<double>(iterations) * static_cast<double>(share_) * threads_; };
+  double seconds = 0;
+  while ((seconds = run_together(threads_, read)) < kRunSeconds) iterations *= 2;
+  double total_bytes = bytes();
+  while (seconds < kReadSeconds) {
+    total_bytes += bytes();
+    seconds += run_together(threads_, read);
+  }
+  return total_bytes / seconds / 1e9;
+}
+
+MachineLimits MachineProbe::limits() {
   const auto& int8 = best_supported(int8_kernels());
   const auto& fp32 = best_supported(fp32_kernels());
-  limits.int8_gops = measure_peak(threads, int8);
-  limits.fp32_gflops = measure_peak(threads, fp32);
+  MachineLimits limits;
+  limits.threads = threads_;
+  limits.buffer_bytes = share_ * threads_;
+  limits.read_gb_per_second = read_gb_per_second();
+  limits.int8_gops = measure_peak(threads_, int8);
+  limits.fp32_gflops = measure_peak(threads_, fp32);
   limits.int8_kernel = int8.name;
   limits.fp32_kernel = fp32.name;
   return limits;
 }
 
-MachineLimits best_of(const MachineLimits& a, const MachineLimits& b) {
+MachineLimits best_peaks(const MachineLimits& a, const MachineLimits& b) {
   auto best = a;
-  best.read_gb_per_second = std::max(a.read_gb_per_second, b.read_gb_per_second);
   best.int8_gops = std::max(a.int8_gops, b.int8_gops);
   best.fp32_gflops = std::max(a.fp32_gflops, b.fp32_gflops);
   return best;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace inferno::bench {
@@ -16,12 +18,45 @@ struct MachineLimits {
   std::string fp32_kernel;
 };
 
-/// Reads `buffer_bytes` (at least 1 MiB, at most 1 GiB: beyond that no cache helps) with all `threads`, then
-/// runs register-only loops. The best of several runs each: a limit is what was reached once. Takes about a
-/// second. Throws UsageError for 0 or more than 4,096 threads, Error if they or the buffer cannot be had.
-MachineLimits measure_machine(std::uint32_t threads, std::uint64_t buffer_bytes);
+/// A machine whose limits can be asked for.
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  Machine() = default;
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
 
-/// The higher of each figure: two measurements of one machine, before and after a benchmark.
-MachineLimits best_of(const MachineLimits& a, const MachineLimits& b);
+  /// What reading reaches now. Memory is shared with whatever else the hardware runs, and what is left of it
+  /// changes from second to second.
+  virtual double read_gb_per_second() = 0;
+  /// All figures; of reading, the present one.
+  virtual MachineLimits limits() = 0;
+};
+
+/// The processors, measured with a number of threads and a buffer of at least 1 MiB, at most 1 GiB (beyond
+/// that no cache helps), which it keeps, so that it can be asked again between the runs of a benchmark.
+class MachineProbe : public Machine {
+ public:
+  /// Throws UsageError for 0 or more than 4,096 threads, Error if they or the buffer cannot be had.
+  MachineProbe(std::uint32_t threads, std::uint64_t buffer_bytes);
+  ~MachineProbe() override;
+
+  /// The mean over about a tenth of a second.
+  double read_gb_per_second() override;
+  /// Of register-only loops the best of many short runs: such a limit is what was reached once. Takes less
+  /// than a second.
+  MachineLimits limits() override;
+
+ private:
+  struct Buffer;
+
+  std::uint32_t threads_;
+  std::size_t share_ = 0;  // bytes of a thread
+  std::size_t ahead_ = 0;  // the distance to prefetch that is the faster here
+  std::unique_ptr<Buffer> buffer_;
+};
+
+/// The higher of each peak, and the first's reading: two measurements of one machine, before and after.
+MachineLimits best_peaks(const MachineLimits& a, const MachineLimits& b);
 
 }  // namespace inferno::bench

@@ -47,17 +47,24 @@ constexpr std::uint32_t kContext = 600;
 constexpr std::uint32_t kLayers = 2;
 constexpr std::uint32_t kKvWidth = 64;
 
+/// A machine that is the same every time.
+struct FixedMachine : Machine {
+  double read_gb_per_second() override { return 10; }
+  MachineLimits limits() override {
+    MachineLimits limits;
+    limits.read_gb_per_second = 10;
+    limits.int8_gops = 800;
+    limits.fp32_gflops = 200;
+    return limits;
+  }
+};
+
 class BenchTest : public ::testing::Test {
  protected:
   static test::RandomModel shape() {
     test::RandomModel model;
     model.context_length = kContext;
     return model;
-  }
-  BenchTest() {
-    machine_.read_gb_per_second = 10;
-    machine_.int8_gops = 800;
-    machine_.fp32_gflops = 200;
   }
 
   Result bench(const Workload& workload) { return run(model_, recorder_, workload, machine_); }
@@ -74,7 +81,7 @@ class BenchTest : public ::testing::Test {
   test::TemporaryFile file_{shape()};
   LoadedModel model_{file_.path()};
   Recorder recorder_{create_executor("scalar", model_)};
-  MachineLimits machine_;
+  FixedMachine machine_;
 };
 
 TEST_F(BenchTest, JsonHasTheFixedFieldsAndTheirArithmetic) {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <memory>
-#include <thread>  // measure_machine starts threads: ThreadSanitizer should see it
+#include <thread>  // MachineProbe starts threads: ThreadSanitizer should see it
 #include <vector>
 
 #include <inferno/error.hpp>
@@ -57,7 +57,7 @@ TEST(ReadKernels, EverySupportedOneReadsEveryWord) {
 }
 
 TEST(MachineLimits, AllFiguresAreMeasured) {
-  const auto limits = measure_machine(2, 3'000'000);
+  const auto limits = MachineProbe(2, 3'000'000).limits();
   EXPECT_EQ(limits.threads, 2U);
   EXPECT_NEAR(static_cast<double>(limits.buffer_bytes), 3e6, 1000);
   // Any machine of this century, even under a sanitizer.
@@ -71,15 +71,15 @@ TEST(MachineLimits, AllFiguresAreMeasured) {
 }
 
 TEST(MachineLimits, BufferHasALeastSize) {
-  EXPECT_NEAR(static_cast<double>(measure_machine(1, 1).buffer_bytes), 1 << 20, 256);
+  EXPECT_NEAR(static_cast<double>(MachineProbe(1, 1).limits().buffer_bytes), 1 << 20, 256);
 }
 
 TEST(MachineLimits, SenselessThreadsAreRefused) {
-  EXPECT_THROW(measure_machine(0, 1 << 20), UsageError);
-  EXPECT_THROW(measure_machine(4'000'000'000, 1 << 20), UsageError);
+  EXPECT_THROW(MachineProbe(0, 1 << 20), UsageError);
+  EXPECT_THROW(MachineProbe(4'000'000'000, 1 << 20), UsageError);
 }
 
-TEST(MachineLimits, BestOfTakesTheHigherOfEach) {
+TEST(MachineLimits, BestPeaksTakesTheHigherOfEach) {
   MachineLimits a;
   a.read_gb_per_second = 10;
   a.int8_gops = 5;
@@ -89,7 +89,7 @@ TEST(MachineLimits, BestOfTakesTheHigherOfEach) {
   b.read_gb_per_second = 9;
   b.int8_gops = 6;
   b.fp32_gflops = 7;
-  const auto best = best_of(a, b);
+  const auto best = best_peaks(a, b);
   EXPECT_EQ(best.read_gb_per_second, 10);
   EXPECT_EQ(best.int8_gops, 6);
   EXPECT_EQ(best.fp32_gflops, 7);

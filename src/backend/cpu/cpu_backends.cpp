@@ -13,9 +13,6 @@
 namespace inferno::cpu {
 namespace {
 
-/// More threads than this help on no machine; the number may come from a script.
-constexpr std::uint32_t kMostThreads = 1024;
-
 std::unique_ptr<ParallelPolicy> make_policy(Threading threading, unsigned threads, unsigned available) {
   switch (threading) {
     case Threading::spawning:
@@ -46,9 +43,9 @@ Offer create(std::string_view name, Threading threading, const LoadedModel& mode
   if (options.device != 0) {
     return {nullptr, fmt::format("it has one device, number 0; {} was asked for", options.device)};
   }
-  if (options.threads > kMostThreads) {
+  if (options.threads > kMaxThreads) {
     return {nullptr,
-            fmt::format("{} threads were asked for; expected at most {}", options.threads, kMostThreads)};
+            fmt::format("{} threads were asked for; expected at most {}", options.threads, kMaxThreads)};
   }
   const auto budget = cpu_budget();
   std::uint32_t threads = 1;

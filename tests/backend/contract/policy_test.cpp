@@ -34,6 +34,25 @@ TEST_P(Policies, RunEveryPartOnceAndSeeWhatItWrote) {
   }
 }
 
+TEST_P(Policies, RunPartsThatAreFinerThanThreads) {
+  for (const unsigned threads : {1U, 2U, 3U, 7U}) {
+    const auto policy = GetParam().make(threads);
+    for (const unsigned fineness : {2U, kMaxPartsPerThread, 1U, 3U}) {
+      std::vector<int> written(std::size_t{threads} * fineness, 0);
+      std::atomic<unsigned> seen = 0;
+      policy->run(
+          [&](unsigned part, unsigned parts) {
+            EXPECT_LE(parts, written.size());
+            EXPECT_GE(parts, policy->threads());
+            ++written.at(part);
+            seen = parts;
+          },
+          fineness);
+      for (unsigned part = 0; part < written.size(); ++part) EXPECT_EQ(written[part], part < seen ? 1 : 0);
+    }
+  }
+}
+
 TEST_P(Policies, WorkAfterALongPause) {
   const auto policy = GetParam().make(3);
   std::atomic<int> sum = 0;

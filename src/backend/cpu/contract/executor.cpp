@@ -123,7 +123,7 @@ void CpuExecutor::multiply(const Product& product, std::size_t first, std::size_
 void CpuExecutor::multiply_all(std::span<const Product> products, const Input& x, std::size_t tokens) {
   std::size_t panels = 0;
   for (const auto& product : products) panels += product.matrix->panels();
-  policy_->run([&](unsigned part, unsigned parts) {
+  const auto multiply_share = [&](unsigned part, unsigned parts) {
     const auto share = share_of(panels, part, parts);
     std::size_t offset = 0;
     for (const auto& product : products) {
@@ -133,7 +133,13 @@ void CpuExecutor::multiply_all(std::span<const Product> products, const Input& x
       if (begin < end) multiply(product, begin, end, x, tokens);
       offset += count;
     }
-  });
+  };
+  policy_->run(multiply_share, parts_per_thread(panels));
+}
+
+unsigned CpuExecutor::parts_per_thread(std::size_t panels) const {
+  const auto parts = panels / (std::size_t{kPanelsPerPart} * policy_->threads());
+  return static_cast<unsigned>(std::clamp<std::size_t>(parts, 1, kMaxPartsPerThread));
 }
 
 }  // namespace inferno::cpu

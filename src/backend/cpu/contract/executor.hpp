@@ -62,6 +62,8 @@ class CpuExecutor : public DeferredExecutor {
   static constexpr std::size_t kWorthSharing = 16384;
   /// Attention is spread over splits, too, if there are fewer items than this per thread.
   static constexpr std::size_t kItemsPerThread = 4;
+  /// Products are cut no finer than this: 64 KB of a matrix with 1024 columns, a few microseconds.
+  static constexpr std::size_t kPanelsPerPart = 4;
 
   // The parts of a step (executor_layers.cpp).
   void run_embedding(const StepWork& work, Stages& stages);
@@ -109,6 +111,8 @@ class CpuExecutor : public DeferredExecutor {
   /// Rows of panels [first, end) of one product.
   void multiply(const Product& product, std::size_t first, std::size_t end, const Input& x,
                 std::size_t tokens) const;
+  /// How finely a product of so many panels is cut.
+  unsigned parts_per_thread(std::size_t panels) const;
   /// Products that read the same input, their panels shared out as one list.
   void multiply_all(std::span<const Product> products, const Input& x, std::size_t tokens);
 

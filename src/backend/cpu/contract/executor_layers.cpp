@@ -97,7 +97,7 @@ void CpuExecutor::run_ffn(const StepWork& work, int layer, Stages& stages) {
       });
     });
   } else {
-    policy_->run([&](unsigned part, unsigned parts) {
+    const auto gate_and_up = [&](unsigned part, unsigned parts) {
       const auto share = share_of(weights.gate.panels(), part, parts);
       multiply(gate, share.begin, share.end, x, tokens);
       multiply(up, share.begin, share.end, x, tokens);
@@ -106,7 +106,8 @@ void CpuExecutor::run_ffn(const StepWork& work, int layer, Stages& stages) {
       for (std::size_t t = 0; t < tokens && column < end; ++t) {
         kernels_.swiglu(gate.y + t * ffn_size + column, up.y + t * ffn_size + column, end - column);
       }
-    });
+    };
+    policy_->run(gate_and_up, parts_per_thread(weights.gate.panels()));
   }
 
   const auto activated = input(scratch_.gate.data(), tokens, config_.ffn_size, weights.down.is_packed());
@@ -286,11 +287,12 @@ void CpuExecutor::project_back(StageEvent product_event, Stage residual, const C
     stages.run(event, {hidden, tokens * width}, width, [&] { add(0, width); });
     return;
   }
-  policy_->run([&](unsigned part, unsigned parts) {
+  const auto multiply_and_add = [&](unsigned part, unsigned parts) {
     const auto share = share_of(matrix.panels(), part, parts);
     multiply(product, share.begin, share.end, x, tokens);
     add(share.begin * kPanelRows, std::min(share.end * kPanelRows, width));
-  });
+  };
+  policy_->run(multiply_and_add, parts_per_thread(matrix.panels()));
 }
 
 StageEvent CpuExecutor::attention_event(const StepWork& work, int layer) const {

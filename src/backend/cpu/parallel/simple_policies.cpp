@@ -9,14 +9,14 @@ namespace {
 class SerialPolicy : public ParallelPolicy {
  public:
   unsigned threads() const override { return 1; }
-  void run(const Task& task) override { task(0, 1); }
+  void run(const Task& task, unsigned /*parts_per_thread*/) override { task(0, 1); }
 };
 
 class SpawningPolicy : public ParallelPolicy {
  public:
   explicit SpawningPolicy(unsigned threads) : threads_(threads) {}
   unsigned threads() const override { return threads_; }
-  void run(const Task& task) override {
+  void run(const Task& task, unsigned /*parts_per_thread*/) override {
     std::vector<std::jthread> workers;
     workers.reserve(threads_ - 1);
     for (unsigned part = 1; part < threads_; ++part) {
