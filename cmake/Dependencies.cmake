@@ -12,3 +12,18 @@ if(INFERNO_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
 endif()
+
+# The Vulkan backend needs headers and the shader compiler; loader and drivers are found at run time.
+set(INFERNO_VULKAN_FOUND OFF)
+if(NOT INFERNO_VULKAN STREQUAL "OFF")
+  find_path(INFERNO_VULKAN_INCLUDE vulkan/vulkan.h)
+  find_program(INFERNO_GLSLC glslc)
+  if(INFERNO_VULKAN_INCLUDE AND INFERNO_GLSLC)
+    set(INFERNO_VULKAN_FOUND ON)
+  elseif(INFERNO_VULKAN STREQUAL "ON")
+    message(FATAL_ERROR "INFERNO_VULKAN=ON needs the Vulkan headers (Debian: libvulkan-dev) and glslc (Debian: glslc); "
+                        "found headers: ${INFERNO_VULKAN_INCLUDE}, glslc: ${INFERNO_GLSLC}")
+  else()
+    message(STATUS "Vulkan backend: not part of this build (needs libvulkan-dev and glslc)")
+  endif()
+endif()

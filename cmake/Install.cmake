@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 # System libraries that an installed libinferno.a may ask for; inferno-config.cmake.in finds each of them.
 set(INFERNO_FINDABLE Threads::Threads fmt::fmt spdlog::spdlog
-  PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::XXHASH)
+  PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::XXHASH ${CMAKE_DL_LIBS})
 # Headers that leave nothing behind to link.
 set(INFERNO_HEADER_ONLY nlohmann_json::nlohmann_json CLI11::CLI11 inferno_flags)
 

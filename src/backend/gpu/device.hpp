@@ -147,11 +147,14 @@ class Device {
   /// Copies from any buffer and waits for it. Counted in bytes_read.
   virtual void read(const Slice& source, std::span<std::byte> bytes) = 0;
 
+  /// Compiles a kernel now rather than when it is first recorded, so that a driver that refuses it is found
+  /// out in time. Throws Error.
+  virtual void prepare(Kernel kernel) = 0;
   /// Begins a recording.
   virtual std::unique_ptr<Recorder> record() = 0;
-  /// Hands a recording to the device and returns at once; submissions run in order. Throws Error if the
-  /// device refuses it (nothing happened then).
-  virtual void submit(const Recording& recording) = 0;
+  /// Hands a recording to the device, to be run `times` times one after the other, and returns at once;
+  /// submissions run in order. Throws Error if the device refuses it (nothing happened then).
+  virtual void submit(const Recording& recording, std::uint32_t times) = 0;
   /// Waits until everything submitted is done.
   virtual void wait() = 0;
 
@@ -160,7 +163,7 @@ class Device {
     const auto recorder = record();
     commands(*recorder);
     const auto recording = recorder->finish();
-    submit(*recording);
+    submit(*recording, 1);
     wait();
   }
 };

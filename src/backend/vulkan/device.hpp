@@ -1,0 +1,78 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "backend/gpu/device.hpp"
+#include "backend/vulkan/functions.hpp"
+#include "backend/vulkan/instance.hpp"
+#include "backend/vulkan/memory.hpp"
+#include "backend/vulkan/pipelines.hpp"
+#include "backend/vulkan/recorder.hpp"
+
+namespace inferno::vulkan {
+
+struct DeviceOptions {
+  /// Use kernels with integer dot products: by default where the device has them in hardware. On a device
+  /// that cannot run them at all they are not used.
+  std::optional<bool> integer_dot;
+  /// Pretend that the device binds no more than this at once.
+  std::optional<std::uint64_t> max_range;
+};
+
+/// A Vulkan device, opened.
+class VulkanDevice : public gpu::Device {
+ public:
+  /// Opens device `index` of `instance`. Throws Error if it lacks what every kernel needs, or does not open.
+  VulkanDevice(std::shared_ptr<const Instance> instance, std::size_t index,
+               const DeviceOptions& options = {});
+  ~VulkanDevice() override;
+
+  const gpu::DeviceCapabilities& capabilities() const override { return capabilities_; }
+  const gpu::DeviceCounters& counters() const override { return counters_; }
+  std::uint64_t free_bytes() const override { return memory_types_.free_bytes(); }
+  std::unique_ptr<gpu::Buffer> create_buffer(std::uint64_t bytes, gpu::Memory memory,
+                                             std::string_view what) override;
+  void upload(const gpu::Slice& target, std::span<const std::byte> bytes) override;
+  void read(const gpu::Slice& source, std::span<std::byte> bytes) override;
+  void prepare(gpu::Kernel kernel) override { pipelines_.get(kernel); }
+  std::unique_ptr<gpu::Recorder> record() override;
+  void submit(const gpu::Recording& recording, std::uint32_t times) override;
+  void wait() override;
+
+ private:
+  void read_limits(const DeviceInfo& info, const DeviceOptions& options);
+  void open(const DeviceInfo& info);
+  std::unique_ptr<gpu::Buffer> allocate(std::uint64_t bytes, gpu::Memory memory, std::string_view what);
+  gpu::Buffer& staging();
+
+  std::shared_ptr<const Instance> instance_;
+  VkPhysicalDevice physical_ = nullptr;
+  bool dot_supported_ = false;
+  bool has_budget_ = false;
+  gpu::DeviceCapabilities capabilities_;
+  gpu::DeviceCounters counters_;
+  MemoryTypes memory_types_;
+
+  // Destroyed after everything that was made of it.
+  struct DeviceOwner {
+    DeviceFunctions functions;
+    VkDevice device = nullptr;
+    ~DeviceOwner() {
+      if (device == nullptr) return;
+      functions.wait_idle(device);
+      functions.destroy_device(device, nullptr);
+    }
+  };
+  DeviceOwner owner_;
+  VkQueue queue_ = nullptr;
+  std::uint32_t queue_family_ = 0;
+  Handle<VkSemaphore> timeline_;
+  std::uint64_t submitted_ = 0;  // the timeline's value when everything submitted is done
+  std::uint64_t waited_ = 0;     // the value that was waited for
+  Pipelines pipelines_;
+  std::unique_ptr<RecordingMemories> memories_;
+  std::unique_ptr<gpu::Buffer> staging_;  // made when first needed
+};
+
+}  // namespace inferno::vulkan
