@@ -1,25 +1,22 @@
 #version 450
-#extension GL_GOOGLE_include_directive : require
+// Stages attention_residual and ffn_residual, where the product did not add by itself.
 
 #include "backend/gpu/kernel_constants.hpp"
 
-// Stage attention_residual, ffn_residual: x += branch, one thread per element.
-
 layout(local_size_x = 256) in;
-
 layout(push_constant) uniform Constants {
   AddConstants c;
 };
-layout(std430, binding = 0) buffer X {
-  float x[];  // [T][stride]
+layout(std430, set = 0, binding = 0) buffer X {
+  float x[];  // [T][W256]
 };
-layout(std430, binding = 1) readonly buffer Branch {
-  float branch[];  // [T][stride]
+layout(std430, set = 0, binding = 1) readonly buffer Branch {
+  float branch[];  // [T][W256]
 };
 
 void main() {
-  uint i = gl_GlobalInvocationID.x;
-  if (i >= c.columns) return;
-  uint at = gl_WorkGroupID.y * c.stride + i;
+  uint column = gl_GlobalInvocationID.x;
+  if (column >= c.columns) return;
+  uint at = gl_WorkGroupID.y * c.stride + column;
   x[at] = add(x[at], branch[at]);
 }

@@ -1,4 +1,16 @@
 # inferno_kernel(NAME SOURCE [DEFINES NAME=VALUE ...] [DOT]): the kernel NAME of gpu/kernels.hpp from SOURCE.comp.
 #   DOT: also with INFERNO_INTEGER_DOT, for devices that multiply four int8 pairs in one instruction.
 
-inferno_kernel(add add)
+# FORMAT is that of the weights (weights.glsl).
+inferno_kernel(embed_q8 embed DEFINES FORMAT=Q8)
+inferno_kernel(matvec_q8 matvec DEFINES FORMAT=Q8)
+inferno_kernel(matmul_q8 matmul DEFINES FORMAT=Q8)
+foreach(format f32 f16 bf16)
+  string(TOUPPER ${format} id)
+  inferno_kernel(embed_${format} embed DEFINES FORMAT=${id})
+  inferno_kernel(matvec_${format} matvec DEFINES FORMAT=${id})
+  inferno_kernel(matmul_${format} matmul_float DEFINES FORMAT=${id})
+endforeach()
+foreach(kernel norm quantize prepare_heads attend merge swiglu add gather argmax_chunks argmax)
+  inferno_kernel(${kernel} ${kernel})
+endforeach()
