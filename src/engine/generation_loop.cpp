@@ -14,13 +14,6 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// Whether choosing needs nothing but the logits: the executor then needs no slot.
-bool is_plain_greedy(const SamplingSettings& settings) {
-  return settings.temperature == 0.0F && settings.repetition_penalty == 1.0F &&
-         settings.presence_penalty == 0.0F && settings.frequency_penalty == 0.0F &&
-         settings.logit_bias.empty();
-}
-
 double probability_of(std::span<const float> logits, TokenId id) {
   const double largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
@@ -35,35 +28,34 @@ GenerationLoop::GenerationLoop(const GenerationContext& context, const Request& 
     : context_(context),
       request_(request),
       on_text_(on_text),
-      max_tokens_(std::min(request.max_tokens, limit - static_cast<std::uint32_t>(prompt.size()))),
       pool_(context.executor.limits().blocks),
       cache_(pool_, context.kv_kind, context.executor.limits().block_size, limit),
-      sequence_(std::move(prompt)),
-      stops_(request.stop) {
+      sequence_(
+          context.model.tokenizer, std::move(prompt), request.sampling,
+          {.max_tokens = std::min(request.max_tokens, limit - static_cast<std::uint32_t>(prompt.size())),
+           .stop = request.stop,
+           .ignore_end_tokens = request.ignore_end_tokens}) {
   if (request.hash_logits) hash_.emplace();
-  generation_.prompt_ids = sequence_;
-  if (!is_plain_greedy(request.sampling)) {
-    slot_ = 0;
-    context_.executor.set_slot(
-        slot_, {.settings = request.sampling, .prompt = sequence_, .generated = {}, .allowed = {}});
-  }
+  if (!sequence_.needs_slot()) return;
+  slot_ = 0;
+  context_.executor.set_slot(slot_, sequence_.slot_state());
 }
 
 Generation GenerationLoop::run() {
   const auto started = Clock::now();
   auto first_token = started;
-  if (max_tokens_ > 0) {
+  if (!sequence_.finish_reason()) {
     advance(1, true);
     first_token = Clock::now();
   }
-  while (!finished_ && generation_.ids.size() < max_tokens_) {
-    const auto left = max_tokens_ - static_cast<std::uint32_t>(generation_.ids.size());
+  while (!sequence_.finish_reason()) {
+    const auto left = sequence_.max_tokens() - sequence_.generated();
     advance(std::min(context_.options.steps_per_submit, left), false);
   }
-  if (!stops_.matched()) {
-    emit(stops_.push(decoder_.finish()));
-    emit(stops_.finish());
-  }
+  emit(sequence_.flush());
+  generation_.finish_reason = *sequence_.finish_reason();
+  generation_.prompt_ids.assign(sequence_.prompt_ids().begin(), sequence_.prompt_ids().end());
+  generation_.ids.assign(sequence_.generated_ids().begin(), sequence_.generated_ids().end());
 
   auto& times = generation_.times;
   if (!generation_.ids.empty()) {
@@ -79,7 +71,7 @@ Generation GenerationLoop::run() {
 }
 
 void GenerationLoop::advance(std::uint32_t steps, bool prefill) {
-  const auto total = static_cast<std::uint32_t>(sequence_.size());
+  const auto total = sequence_.size();
   if (!cache_.extend(total + steps - 1)) {
     throw Error(fmt::format("the cache has no room for position {}: {} of {} blocks are in use",
                             total + steps - 2, pool_.used(), pool_.capacity()));
@@ -87,11 +79,11 @@ void GenerationLoop::advance(std::uint32_t steps, bool prefill) {
   // A cache of kind `none` is always empty here, so the whole sequence is computed again.
   std::uint32_t first = cache_.length();
   while (total - first > context_.options.prefill_chunk) {
-    if (context_.cancelled) return finish(FinishReason::cancelled);
+    if (context_.cancelled) return sequence_.finish(FinishReason::cancelled);
     forward(first, context_.options.prefill_chunk, 0, prefill);
     first += context_.options.prefill_chunk;
   }
-  if (context_.cancelled) return finish(FinishReason::cancelled);
+  if (context_.cancelled) return sequence_.finish(FinishReason::cancelled);
   forward(first, total - first, steps, prefill);
 }
 
@@ -99,17 +91,14 @@ void GenerationLoop::forward(std::uint32_t first, std::uint32_t count, std::uint
   const bool wants_logits =
       steps > 0 && (hash_ || (context_.observer != nullptr && context_.observer->wants_tokens()));
   std::vector<TokenInput> inputs(count);
-  for (std::uint32_t i = 0; i < count; ++i) inputs[i] = TokenInput::of(sequence_[first + i]);
+  for (std::uint32_t i = 0; i < count; ++i) inputs[i] = TokenInput::of(sequence_.tokens()[first + i]);
   StepBatch batch;
   batch.add_row(inputs, first, cache_.blocks(), slot_);
   if (steps > 0) batch.add_output(OutputKind::token);
   if (wants_logits) batch.add_output(OutputKind::logits);
   SubmitOptions options;
   options.max_steps = std::max(steps, 1U);
-  if (!request_.ignore_end_tokens) {
-    const auto ends = context_.model.tokenizer.end_tokens();
-    options.stop_ids.ids.assign(ends.begin(), ends.end());
-  }
+  options.stop_ids.ids = sequence_.ending_ids();
   if (context_.observer != nullptr) options.observer = context_.observer->stages(prefill);
 
   const auto started = Clock::now();
@@ -132,7 +121,7 @@ void GenerationLoop::forward(std::uint32_t first, std::uint32_t count, std::uint
   const auto& ids = result.ids[0];
   cache_.advance(first + count + static_cast<std::uint32_t>(ids.size()) - 1);
   const std::size_t vocab_size = context_.model.loaded.config.vocab_size;
-  for (std::size_t step = 0; step < ids.size() && !finished_; ++step) {
+  for (std::size_t step = 0; step < ids.size() && !sequence_.finish_reason(); ++step) {
     const auto logits = wants_logits ? std::span(result.values[1]).subspan(step * vocab_size, vocab_size)
                                      : std::span<const float>();
     accept(ids[step], logits, prefill);
@@ -140,35 +129,21 @@ void GenerationLoop::forward(std::uint32_t first, std::uint32_t count, std::uint
 }
 
 void GenerationLoop::accept(TokenId id, std::span<const float> logits, bool prefill) {
-  const auto& tokenizer = context_.model.tokenizer;
   if (hash_) hash_->add(logits);
   if (context_.observer != nullptr && context_.observer->wants_tokens()) {
-    context_.observer->token({.number = static_cast<std::uint32_t>(generation_.ids.size()),
+    context_.observer->token({.number = sequence_.generated(),
                               .id = id,
-                              .bytes = std::string(tokenizer.bytes(id)),
+                              .bytes = std::string(context_.model.tokenizer.bytes(id)),
                               .probability = probability_of(logits, id),
                               .prefill = prefill});
   }
-  sequence_.push_back(id);
-  generation_.ids.push_back(id);
-  const auto ends = tokenizer.end_tokens();
-  if (!request_.ignore_end_tokens && std::find(ends.begin(), ends.end(), id) != ends.end())
-    return finish(FinishReason::stop);
-  // Control tokens are markup, not text.
-  if (!tokenizer.is_control(id)) emit(stops_.push(decoder_.push(tokenizer.bytes(id))));
-  if (stops_.matched()) finish(FinishReason::stop);
+  emit(sequence_.accept(id));
 }
 
 void GenerationLoop::emit(const std::string& text) {
   if (text.empty()) return;
   generation_.text += text;
-  if (on_text_ && !on_text_(text)) finish(FinishReason::cancelled);
-}
-
-void GenerationLoop::finish(FinishReason reason) {
-  if (finished_) return;
-  finished_ = true;
-  generation_.finish_reason = reason;
+  if (on_text_ && !on_text_(text)) sequence_.finish(FinishReason::cancelled);
 }
 
 }  // namespace inferno

@@ -12,7 +12,7 @@
 #include "engine/generation_observer.hpp"
 #include "engine/logits_hash.hpp"
 #include "engine/model_parts.hpp"
-#include "engine/stop_matcher.hpp"
+#include "engine/sequence.hpp"
 #include "kv/sequence_cache.hpp"
 #include "step/executor.hpp"
 #include "tokenizer/tokenizer.hpp"
@@ -49,22 +49,17 @@ class GenerationLoop {
   /// Takes in one chosen token; `logits` [V], or empty if nobody wanted them.
   void accept(TokenId id, std::span<const float> logits, bool prefill);
   void emit(const std::string& text);
-  void finish(FinishReason reason);
 
   const GenerationContext& context_;
   const Request& request_;
   const TextCallback& on_text_;
-  std::uint32_t max_tokens_;
   BlockPool pool_;
   SequenceCache cache_;
   std::uint32_t slot_ = kGreedySlot;
-  std::vector<TokenId> sequence_;  // prompt and generated
-  StreamDecoder decoder_;
-  StopMatcher stops_;
+  Sequence sequence_;
   std::optional<LogitsHash> hash_;
   Generation generation_;
   double forward_total_ms_ = 0;
-  bool finished_ = false;
 };
 
 }  // namespace inferno

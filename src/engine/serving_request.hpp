@@ -113,8 +113,8 @@ std::string_view request_end_name(RequestEnd end);
 /// Counts of one request.
 struct RequestUsage {
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t cached_tokens = 0;  ///< of the prompt, taken from the prefix cache when it was first run;
-                                    ///< always fewer than prompt_tokens
+  std::uint32_t cached_tokens = 0;      ///< of the prompt, taken from the prefix cache when it was first run;
+                                        ///< always fewer than prompt_tokens
   std::uint32_t completion_tokens = 0;  ///< generated, with the end token if one was chosen
   std::uint32_t pauses = 0;   ///< how often it lost its place because the cache was full or its consumer
                               ///< slow

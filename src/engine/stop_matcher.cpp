@@ -14,12 +14,17 @@ StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stop
 }
 
 std::string StopMatcher::push(std::string_view text) {
-  if (matched_) return {};
+  if (match_) return {};
+  if (stops_.empty()) return std::string(text);
   held_ += text;
   auto first_match = std::string::npos;
-  for (const auto& stop : stops_) first_match = std::min(first_match, held_.find(stop));
-  if (first_match != std::string::npos) {
-    matched_ = true;
+  for (std::size_t i = 0; i < stops_.size(); ++i) {
+    const auto at = held_.find(stops_[i]);
+    if (at >= first_match) continue;
+    first_match = at;
+    match_ = i;
+  }
+  if (match_) {
     held_.resize(first_match);
     return std::exchange(held_, {});
   }

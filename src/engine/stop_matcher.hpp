@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,12 +20,14 @@ class StopMatcher {
   std::string push(std::string_view text);
   /// The text is over: what was held back was no stop string.
   std::string finish();
-  bool matched() const { return matched_; }
+  bool matched() const { return match_.has_value(); }
+  /// The stop string that was found (where several begin at one place the first of the list); nullptr: none.
+  const std::string* match() const { return match_ ? &stops_[*match_] : nullptr; }
 
  private:
   std::vector<std::string> stops_;
   std::string held_;
-  bool matched_ = false;
+  std::optional<std::size_t> match_;
 };
 
 }  // namespace inferno

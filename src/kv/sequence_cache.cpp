@@ -118,6 +118,33 @@ bool SequenceCache::extend(std::uint32_t positions, std::optional<BlockCopy>& co
   return true;
 }
 
+void SequenceCache::adopt(std::span<const std::uint32_t> blocks) {
+  if (kind_ != KvKind::paged || !blocks_.empty()) {
+    throw UsageError(fmt::format(
+        "sequence cache: adopt needs paged blocks and an empty table; these are {}, the table has {}",
+        kv_kind_name(kind_), blocks_.size()));
+  }
+  if (blocks.size() > blocks_for(max_context_)) {
+    throw UsageError(fmt::format("sequence cache: {} blocks of {} positions are more than the context of {}",
+                                 blocks.size(), block_size_, max_context_));
+  }
+  for (const auto block : blocks) {
+    pool_->hold(block);
+    blocks_.push_back(block);
+  }
+  length_ = static_cast<std::uint32_t>(blocks.size()) * block_size_;
+}
+
+void SequenceCache::replace(std::size_t index, std::uint32_t block) {
+  if (index >= length_ / block_size_) {
+    throw UsageError(
+        fmt::format("sequence cache: replace of block {}; {} are full", index, length_ / block_size_));
+  }
+  pool_->hold(block);
+  pool_->release(blocks_[index]);
+  blocks_[index] = block;
+}
+
 void SequenceCache::advance(std::uint32_t length) {
   if (kind_ == KvKind::none) return;
   if (length < length_) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +49,11 @@ class SequenceCache {
   /// is shared, it is replaced by one of the sequence's own, and the copy that must be made before writing
   /// is returned through `copy` (else nullopt).
   bool extend(std::uint32_t positions, std::optional<BlockCopy>& copy);
+  /// Begins with full blocks that hold this sequence's first positions already, each held once more: a prefix
+  /// that was found. `paged` only, and nothing may be there yet (UsageError).
+  void adopt(std::span<const std::uint32_t> blocks);
+  /// Block `index`, whose positions are all written, is exchanged for another that holds the same.
+  void replace(std::size_t index, std::uint32_t block);
   /// Positions up to `length` are written now. Throws UsageError if that is less than before (see truncate)
   /// or more than the table reaches.
   void advance(std::uint32_t length);

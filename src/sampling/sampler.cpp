@@ -69,9 +69,7 @@ Best find_best(std::span<const float> logits) {
 }
 
 bool has_adjustments(const SamplingSettings& settings, const TokenHistory& history) {
-  const bool penalties = settings.repetition_penalty != 1.0F || settings.presence_penalty != 0.0F ||
-                         settings.frequency_penalty != 0.0F;
-  return !settings.logit_bias.empty() || (penalties && !history.distinct().empty());
+  return !settings.logit_bias.empty() || (uses_history(settings) && !history.distinct().empty());
 }
 
 void mask_logits(std::span<float> logits, std::span<const std::uint32_t> allowed) {

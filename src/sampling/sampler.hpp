@@ -42,6 +42,9 @@ class TokenHistory {
 /// logit_bias id outside [0, vocab_size)).
 void check_settings(const SamplingSettings& settings, std::size_t vocab_size);
 
+/// Whether a sequence's history has a say in what is chosen: any penalty is on.
+bool uses_history(const SamplingSettings& settings);
+
 /// The chosen token, or why there is none.
 struct Choice {
   std::int32_t id = -1;

@@ -56,6 +56,11 @@ std::string settings_problem(const SamplingSettings& settings, std::size_t vocab
 
 }  // namespace sampling
 
+bool uses_history(const SamplingSettings& settings) {
+  return settings.repetition_penalty != 1.0F || settings.presence_penalty != 0.0F ||
+         settings.frequency_penalty != 0.0F;
+}
+
 void check_settings(const SamplingSettings& settings, std::size_t vocab_size) {
   const std::string problem = sampling::settings_problem(settings, vocab_size);
   if (!problem.empty()) throw UsageError(problem);

@@ -16,12 +16,6 @@ class SlotTable {
     SamplingSettings settings;
     std::vector<std::uint32_t> allowed;  ///< [ceil(V / 32)], or empty
     TokenHistory history;
-
-    /// Whether `history` has a say in what is chosen.
-    bool has_penalties() const {
-      return settings.repetition_penalty != 1.0F || settings.presence_penalty != 0.0F ||
-             settings.frequency_penalty != 0.0F;
-    }
   };
 
   SlotTable() = default;

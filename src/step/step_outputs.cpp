@@ -193,7 +193,7 @@ Choice StepOutputs::choose_draft(const OutputPlan& output, SlotTable::Slot& slot
                                  std::span<const float> logits) {
   const std::uint32_t token = plan_->head_tokens[output.head_row];
   const TokenHistory* history = &slot.history;
-  if (slot.has_penalties()) {  // else the history has no say, and V counts need not be copied
+  if (uses_history(slot.settings)) {  // else the history has no say, and V counts need not be copied
     if (draft_row_ != output.row) {
       draft_history_ = &slots_->draft_history(slot);
       draft_row_ = output.row;
