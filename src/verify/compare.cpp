@@ -35,6 +35,39 @@ Difference compare_lists(std::span<const float> a, std::span<const Other> b) {
   return difference;
 }
 
+/// ln of the sum of exp(logit), without overflow.
+template <typename Value>
+double log_normalizer(std::span<const Value> logits) {
+  const double maximum = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const auto logit : logits) sum += std::exp(logit - maximum);
+  return maximum + std::log(sum);
+}
+
+template <typename Other>
+Divergence divergence_of(std::span<const double> reference, std::span<const Other> logits,
+                         std::size_t vocab_size) {
+  if (reference.size() != logits.size()) {
+    throw Error(fmt::format("{} logits where {} were expected", logits.size(), reference.size()));
+  }
+  Divergence result;
+  for (std::size_t at = 0; at < reference.size(); at += vocab_size) {
+    const auto p = reference.subspan(at, vocab_size);
+    const auto q = logits.subspan(at, vocab_size);
+    const double p_normalizer = log_normalizer(p);
+    const double q_normalizer = log_normalizer(q);
+    double sum = 0;
+    for (std::size_t i = 0; i < vocab_size; ++i) {
+      const double log_p = p[i] - p_normalizer;
+      sum += std::exp(log_p) * (log_p - (q[i] - q_normalizer));
+    }
+    result.mean += sum;
+    result.max = std::max(result.max, sum);
+  }
+  if (!reference.empty()) result.mean /= static_cast<double>(reference.size() / vocab_size);
+  return result;
+}
+
 template <typename Value>
 double largest(std::span<const Value> values) {
   double result = 0;
@@ -49,6 +82,15 @@ Difference compare(std::span<const float> a, std::span<const float> b) {
 }
 Difference compare(std::span<const float> a, std::span<const double> b) {
   return compare_lists(a, b);
+}
+
+Divergence divergence(std::span<const double> reference, std::span<const float> logits,
+                      std::size_t vocab_size) {
+  return divergence_of(reference, logits, vocab_size);
+}
+Divergence divergence(std::span<const double> reference, std::span<const double> logits,
+                      std::size_t vocab_size) {
+  return divergence_of(reference, logits, vocab_size);
 }
 
 double largest_magnitude(std::span<const float> values) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -17,6 +18,19 @@ struct Difference {
 /// Throws Error if the lists are of different length.
 Difference compare(std::span<const float> a, std::span<const float> b);
 Difference compare(std::span<const float> a, std::span<const double> b);
+
+/// Kullback-Leibler divergence, in nats, of what a model says from what it should say: sum of p * ln(p / q)
+/// over the vocabulary, where p is the softmax of the reference's logits and q that of the others.
+struct Divergence {
+  double mean = 0;  ///< over positions
+  double max = 0;
+};
+
+/// Both [positions][vocab_size]. Throws Error if the lists are of different length.
+Divergence divergence(std::span<const double> reference, std::span<const float> logits,
+                      std::size_t vocab_size);
+Divergence divergence(std::span<const double> reference, std::span<const double> logits,
+                      std::size_t vocab_size);
 
 double largest_magnitude(std::span<const float> values);
 double largest_magnitude(std::span<const double> values);

@@ -26,8 +26,9 @@ struct Questions {
   std::vector<double> reference;  ///< [sequence.size()][V]: logits in double precision
   /// Shares of the largest logit by which roundings of the contract, all else in double precision, make the
   /// logits differ from `reference`; 0 as long as no contract backend climbs.
-  double activations_distance = 0;  ///< int8 activations alone
-  double contract_distance = 0;     ///< int8 activations, queries and cache
+  double activations_distance = 0;    ///< int8 activations alone
+  double contract_distance = 0;       ///< int8 activations, queries and cache
+  double activations_divergence = 0;  ///< mean, in nats, of int8 activations alone
 };
 
 /// Short sequences for large models, longer ones (beyond an attention split) for small ones. `reference` is

@@ -76,9 +76,9 @@ class Verification {
                             [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
   }
 
-  /// What some of the contract's roundings cost, as a share of the largest logit.
-  double distance(Roundings roundings, std::string_view how) {
-    const auto rounded = reference(roundings, how);
+  /// How far logits with some of the contract's roundings are from exact ones, as a share of the largest
+  /// logit.
+  double distance(const std::vector<double>& rounded) const {
     double largest = 0;
     for (std::size_t i = 0; i < rounded.size(); ++i) {
       largest = std::max(largest, std::abs(rounded[i] - questions_.reference[i]));
@@ -89,9 +89,12 @@ class Verification {
   /// Each costs as much as the reference itself, so they are worked out only once somebody is judged by them.
   void measure_contract() {
     if (questions_.contract_distance != 0) return;
-    questions_.activations_distance = distance({.activations = true}, "with int8 activations");
+    const auto rounded = reference({.activations = true}, "with int8 activations");
+    questions_.activations_distance = distance(rounded);
+    questions_.activations_divergence =
+        divergence(questions_.reference, rounded, model_.config.vocab_size).mean;
     questions_.contract_distance =
-        distance({.activations = true, .attention = true}, "with int8 activations and cache");
+        distance(reference({.activations = true, .attention = true}, "with int8 activations and cache"));
   }
 
   void climb(const std::string& name, bool required) {
