@@ -13,7 +13,7 @@ std::unique_ptr<gpu::Device> open_test_device(const TestDeviceOptions& options) 
   vulkan::OpenOptions open;
   open.device = number == nullptr ? 0 : static_cast<std::uint32_t>(std::stoul(number));
   open.validation = validation != nullptr && std::string(validation) == "1";
-  if (options.integer_dot) open.integer_dot = true;
+  open.integer_dot = options.integer_dot;
   if (options.max_range != 0) open.max_range = options.max_range;
   return vulkan::open_device(open);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,7 +10,8 @@
 namespace inferno::test {
 
 struct TestDeviceOptions {
-  bool integer_dot = false;     ///< kernels with integer dot products, even where they are slow
+  /// Kernels with integer dot products, even where they are slow, or without; else what is fast.
+  std::optional<bool> integer_dot;
   std::uint64_t max_range = 0;  ///< pretend that no more than this can be bound; 0: what the device allows
 };
 

@@ -1,4 +1,7 @@
 #version 450
+#ifdef INFERNO_INTEGER_DOT
+#extension GL_EXT_spirv_intrinsics : require
+#endif
 // Stage attention, part one: a split of 256 positions for the query heads of one KV head and a tile of tokens. An
 // invocation has a position while scores and weights are made, and four dimensions of the values after that. Up to
 // eight query heads go through together, so that keys and values are loaded once for them.

@@ -5,14 +5,23 @@
 
 // Blocks of 32 int8 in two uvec4: element i stands in byte i % 4 of word i / 4. Halves.
 
-// Plain multiplies: an instruction for this dot product is an extension that not every device has. Exact, so
-// whatever the compiler makes of it is equal.
+// Four products of int8, exact either way. The instruction for it is an extension that not every device has, so
+// kernels are compiled without and with it.
+#ifdef INFERNO_INTEGER_DOT
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
+int dot_product(uint a, uint b, spirv_literal int packed_format);
+
+int dot4(uint a, uint b) {
+  return dot_product(a, b, 0);  // PackedVectorFormat4x8Bit
+}
+#else
 int dot4(uint a, uint b) {
   int x = int(a);
   int y = int(b);
   return bitfieldExtract(x, 0, 8) * bitfieldExtract(y, 0, 8) + bitfieldExtract(x, 8, 8) * bitfieldExtract(y, 8, 8) +
          bitfieldExtract(x, 16, 8) * bitfieldExtract(y, 16, 8) + (x >> 24) * (y >> 24);
 }
+#endif
 
 int dot16(uvec4 a, uvec4 b) {
   return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w);

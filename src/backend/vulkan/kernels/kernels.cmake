@@ -3,14 +3,15 @@
 
 # FORMAT is that of the weights (weights.glsl).
 inferno_kernel(embed_q8 embed DEFINES FORMAT=Q8)
-inferno_kernel(matvec_q8 matvec DEFINES FORMAT=Q8)
-inferno_kernel(matmul_q8 matmul DEFINES FORMAT=Q8)
+inferno_kernel(matvec_q8 matvec DEFINES FORMAT=Q8 DOT)
+inferno_kernel(matmul_q8 matmul DEFINES FORMAT=Q8 DOT)
 foreach(format f32 f16 bf16)
   string(TOUPPER ${format} id)
   inferno_kernel(embed_${format} embed DEFINES FORMAT=${id})
   inferno_kernel(matvec_${format} matvec DEFINES FORMAT=${id})
   inferno_kernel(matmul_${format} matmul_float DEFINES FORMAT=${id})
 endforeach()
-foreach(kernel norm quantize prepare_heads attend merge swiglu add gather argmax_chunks argmax)
+inferno_kernel(attend attend DOT)
+foreach(kernel norm quantize prepare_heads merge swiglu add gather argmax_chunks argmax)
   inferno_kernel(${kernel} ${kernel})
 endforeach()

@@ -78,7 +78,7 @@ struct RowOfTokens {
   std::uint32_t tokens;
 };
 
-class VulkanAttentionTest : public VulkanKernelTest {
+class VulkanAttentionTest : public VulkanDotTest {
  protected:
   static void check(const Heads& heads, const std::vector<RowOfTokens>& rows, std::uint32_t seed,
                     bool broken = false) {
@@ -202,13 +202,13 @@ class VulkanAttentionTest : public VulkanKernelTest {
   }
 };
 
-TEST_F(VulkanAttentionTest, Lengths) {
+TEST_P(VulkanAttentionTest, Lengths) {
   for (const std::uint32_t length : {1U, 31U, 32U, 33U, 255U, 256U, 257U, 1000U, 5000U}) {
     check({2, 2, 64, 16}, {{length - 1, 1}}, length);
   }
 }
 
-TEST_F(VulkanAttentionTest, HeadSizesAndGroups) {
+TEST_P(VulkanAttentionTest, HeadSizesAndGroups) {
   for (const std::uint32_t head_dim : {2U, 48U, 64U, 96U, 128U, 256U}) {
     for (const std::uint32_t group : {1U, 2U, 3U, 8U}) {
       check({head_dim == 64 ? 3U : 1U, group, head_dim, 32}, {{299, 1}}, head_dim + group);
@@ -216,24 +216,26 @@ TEST_F(VulkanAttentionTest, HeadSizesAndGroups) {
   }
 }
 
-TEST_F(VulkanAttentionTest, BlocksOfAllSizes) {
+TEST_P(VulkanAttentionTest, BlocksOfAllSizes) {
   for (const std::uint32_t block_size : {1U, 2U, 4U, 16U, 256U}) {
     check({2, 2, 96, block_size}, {{270, 1}}, block_size);
     check({2, 2, 32, block_size}, {{270, 3}}, block_size);
   }
 }
 
-TEST_F(VulkanAttentionTest, ChunksOfPromptsBesideDecoding) {
+TEST_P(VulkanAttentionTest, ChunksOfPromptsBesideDecoding) {
   check({2, 2, 128, 16}, {{0, 37}, {300, 1}, {250, 20}, {0, 1}, {510, 5}}, 1);
   check({1, 3, 64, 16}, {{240, 33}}, 2);
   check({1, 8, 128, 32}, {{253, 9}, {7, 8}}, 3);
 }
 
-TEST_F(VulkanAttentionTest, ValuesThatAreNotFiniteStayInTheirRow) {
+TEST_P(VulkanAttentionTest, ValuesThatAreNotFiniteStayInTheirRow) {
   check({1, 2, 64, 16}, {{40, 1}, {5, 3}, {0, 1}, {300, 1}}, 4, true);
 }
 
-class VulkanHeadsTest : public VulkanAttentionTest {
+INFERNO_WITHOUT_AND_WITH_DOT(VulkanAttentionTest);
+
+class VulkanHeadsTest : public VulkanKernelTest {
  protected:
   static constexpr std::uint32_t kTokens = 4;
 

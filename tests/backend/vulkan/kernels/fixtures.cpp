@@ -7,6 +7,15 @@
 
 namespace inferno::gpu {
 
+void VulkanDotTest::SetUp() {
+  static const auto plain = test::open_test_device({.integer_dot = false});
+  static const auto with_dot = test::open_test_device({.integer_dot = true});
+  device_ = GetParam() ? with_dot.get() : plain.get();
+  if (device().capabilities().integer_dot != GetParam()) {
+    GTEST_SKIP() << device().capabilities().name << " has no integer dot products";
+  }
+}
+
 QuantizedRows quantize_rows(std::span<const float> x, std::size_t columns) {
   QuantizedRows result;
   const std::size_t rows = x.size() / columns;

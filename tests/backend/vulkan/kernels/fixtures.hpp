@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "arith/vectors.hpp"
@@ -22,7 +23,8 @@ using cpu::same;
 /// A test of kernels, one at a time, against what src/arith defines.
 class VulkanKernelTest : public testing::Test {
  protected:
-  static Device& device() { return test::shared_test_device(); }
+  void SetUp() override { device_ = &test::shared_test_device(); }
+  static Device& device() { return *device_; }
 
   template <typename T>
   static std::unique_ptr<Buffer> buffer(const std::vector<T>& values) {
@@ -49,7 +51,21 @@ class VulkanKernelTest : public testing::Test {
                   Grid grid) {
     device().run_once([&](Recorder& recorder) { recorder.dispatch(kernel, buffers, constants, grid); });
   }
+
+  inline static Device* device_ = nullptr;
 };
+
+/// A test of kernels that multiply int8: without and with the instruction for it.
+class VulkanDotTest : public VulkanKernelTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override;
+};
+
+inline std::string dot_name(const testing::TestParamInfo<bool>& with_dot) {
+  return with_dot.param ? "IntegerDot" : "Plain";
+}
+
+#define INFERNO_WITHOUT_AND_WITH_DOT(Suite) INSTANTIATE_TEST_SUITE_P(Vulkan, Suite, testing::Bool(), dot_name)
 
 constexpr std::size_t padded(std::size_t columns) {
   return (columns + kPadColumns - 1) / kPadColumns * kPadColumns;

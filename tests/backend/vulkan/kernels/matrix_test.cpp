@@ -26,7 +26,7 @@ struct Target {
 constexpr std::initializer_list<Target> kTargets = {
     {}, {.first_out = 3, .use_factors = true}, {.accumulate = true}};
 
-class VulkanMatrixTest : public VulkanKernelTest {
+class VulkanMatrixTest : public VulkanDotTest {
  protected:
   /// Runs `kernel` and compares with `sums` [tokens][rows]; `inputs` are the buffers in front of the factors.
   static void check(Kernel kernel, Grid grid, std::initializer_list<const Buffer*> inputs, const Shape& shape,
@@ -119,7 +119,7 @@ class VulkanMatrixTest : public VulkanKernelTest {
   }
 };
 
-TEST_F(VulkanMatrixTest, VectorsTimesInt8) {
+TEST_P(VulkanMatrixTest, VectorsTimesInt8) {
   for (const auto& shape : std::initializer_list<Shape>{{50, 96, 1},
                                                         {1, 32, 1},
                                                         {7, 256, 3},
@@ -132,22 +132,22 @@ TEST_F(VulkanMatrixTest, VectorsTimesInt8) {
   }
 }
 
-TEST_F(VulkanMatrixTest, TilesTimesInt8) {
+TEST_P(VulkanMatrixTest, TilesTimesInt8) {
   for (const auto& shape : std::initializer_list<Shape>{
            {50, 96, 1}, {1, 32, 9}, {64, 256, 64}, {65, 288, 65}, {130, 1024, 7}, {3, 3072, 70}}) {
     check_q8(shape, false, true);
   }
 }
 
-TEST_F(VulkanMatrixTest, ValuesThatAreNotFinite) {
+TEST_P(VulkanMatrixTest, ValuesThatAreNotFinite) {
   check_q8({20, 320, 8}, true, true, true);
 }
 
-TEST_F(VulkanMatrixTest, AsManyRowsAsTheVocabulary) {
+TEST_P(VulkanMatrixTest, AsManyRowsAsTheVocabulary) {
   check_q8({151936, 32, 1}, true, false);
 }
 
-TEST_F(VulkanMatrixTest, Floats) {
+TEST_P(VulkanMatrixTest, Floats) {
   for (const auto& shape : std::initializer_list<Shape>{
            {50, 96, 1}, {1, 1, 1}, {7, 300, 3}, {8, 256, 8}, {9, 2049, 5}, {70, 50, 66}}) {
     check_floats(shape, FloatFormat::f32, Kernel::matvec_f32, Kernel::matmul_f32);
@@ -155,6 +155,8 @@ TEST_F(VulkanMatrixTest, Floats) {
     check_floats(shape, FloatFormat::bf16, Kernel::matvec_bf16, Kernel::matmul_bf16);
   }
 }
+
+INFERNO_WITHOUT_AND_WITH_DOT(VulkanMatrixTest);
 
 }  // namespace
 }  // namespace inferno::gpu

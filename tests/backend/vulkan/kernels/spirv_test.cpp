@@ -73,12 +73,13 @@ TEST(VulkanSpirvTest, WorkgroupsFitEveryDevice) {
   }
 }
 
-// What MoltenVK does on Apple's devices.
+// What MoltenVK does on Apple's devices. They have no integer dot products: those variants are not for them.
 TEST(VulkanSpirvTest, TranslatesToMetal) {
   const auto directory =
       std::filesystem::temp_directory_path() / fmt::format("inferno-spirv-test-{}", ::getpid());
   std::filesystem::create_directories(directory);
   for (const auto& module : spirv_modules()) {
+    if (module.name.ends_with(".dot")) continue;
     const auto spirv = directory / fmt::format("{}.spv", module.name);
     const auto metal = directory / fmt::format("{}.metal", module.name);
     const auto said = directory / "said";
