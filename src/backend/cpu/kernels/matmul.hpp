@@ -30,8 +30,10 @@ struct Matmul {
   /// Tokens and panels whose sums are kept in registers at once.
   static constexpr std::size_t kTokens = Isa::kMatmulTokens;
   static constexpr std::size_t kPanels = Isa::kMatmulPanels;
-  static constexpr std::size_t kTokenBlock = 16 * kTile;
-  static_assert(kTile % kTokens == 0);
+  /// Tokens whose sums are kept in registers for a single panel.
+  static constexpr std::size_t kFewTokens = Isa::kMatmulFewTokens;
+  static constexpr std::size_t kTokenBlock = 96 / kTile * kTile;
+  static_assert(kTile % kTokens == 0 && kTile % kFewTokens == 0);
 
   /// The scales of a segment's blocks as floats, and what undoes the start of a fused sum.
   template <std::size_t kP>
@@ -133,8 +135,8 @@ struct Matmul {
     });
   }
 
-  /// segment_tile for a number of tokens that is not a constant, 1 to kTokens.
-  template <std::size_t kP, bool kPrefetch, std::size_t kT = kTokens>
+  /// segment_tile for a number of tokens that is not a constant, 1 to kT.
+  template <std::size_t kP, std::size_t kT, bool kPrefetch>
   INFERNO_INLINE static void segment_tokens(std::size_t tokens, const Segment& segment,
                                             const Scales<kP>& weight_scales, const std::int8_t* values,
                                             const float* scales, const std::int32_t* offsets, float* totals) {
@@ -143,13 +145,13 @@ struct Matmul {
     } else if (tokens >= kT) {
       segment_tile<kP, kT, kPrefetch>(segment, weight_scales, values, scales, offsets, totals);
     } else {
-      segment_tokens<kP, kPrefetch, kT - 1>(tokens, segment, weight_scales, values, scales, offsets, totals);
+      segment_tokens<kP, kT - 1, kPrefetch>(tokens, segment, weight_scales, values, scales, offsets, totals);
     }
   }
 
-  /// kP panels from `panel` on times `tokens` tokens from `first_token` on, at most kTokenBlock; first_token
-  /// begins a tile.
-  template <std::size_t kP>
+  /// kP panels from `panel` on times `tokens` tokens from `first_token` on, at most kTokenBlock, kT of them
+  /// at once; first_token begins a tile.
+  template <std::size_t kP, std::size_t kT>
   static void panel_tokens(const PackedMatrix& matrix, std::size_t panel, const QuantizedBatch& x,
                            std::size_t first_token, std::size_t tokens, float* totals) {
     const std::size_t blocks = matrix.blocks();
@@ -160,15 +162,15 @@ struct Matmul {
       segment.count = blocks - segment.first < kSegmentBlocks ? blocks - segment.first : kSegmentBlocks;
       Scales<kP> weight_scales;
       load_scales(segment, weight_scales);
-      for (std::size_t t = 0; t < tokens; t += kTokens) {
+      for (std::size_t t = 0; t < tokens; t += kT) {
         const std::size_t token = first_token + t;
         const std::size_t at = (token / kTile * blocks + segment.first) * kTile + token % kTile;
         if (first_token + t == 0 && kPrefetchStreams) {
-          segment_tokens<kP, true>(tokens - t, segment, weight_scales, x.values + at * kColumns,
-                                   x.scales + at, x.offsets + at, totals + t * kP * kRows);
+          segment_tokens<kP, kT, true>(tokens - t, segment, weight_scales, x.values + at * kColumns,
+                                       x.scales + at, x.offsets + at, totals + t * kP * kRows);
         } else {
-          segment_tokens<kP, false>(tokens - t, segment, weight_scales, x.values + at * kColumns,
-                                    x.scales + at, x.offsets + at, totals + t * kP * kRows);
+          segment_tokens<kP, kT, false>(tokens - t, segment, weight_scales, x.values + at * kColumns,
+                                        x.scales + at, x.offsets + at, totals + t * kP * kRows);
         }
       }
       segment.bytes += PackedMatrix::segment_bytes(segment.count);
@@ -195,7 +197,7 @@ struct Matmul {
     }
   }
 
-  template <std::size_t kP>
+  template <std::size_t kP, std::size_t kT>
   static void panels(const PackedMatrix& matrix, std::size_t first, std::size_t end, const QuantizedBatch& x,
                      std::size_t tokens, const float* factors, float* y, std::size_t y_stride) {
     alignas(64) float totals[kTokenBlock * kP * kRows];
@@ -203,7 +205,7 @@ struct Matmul {
       const std::size_t row = panel * kRows;
       for (std::size_t t = 0; t < tokens; t += kTokenBlock) {
         const std::size_t count = tokens - t < kTokenBlock ? tokens - t : kTokenBlock;
-        panel_tokens<kP>(matrix, panel, x, t, count, totals);
+        panel_tokens<kP, kT>(matrix, panel, x, t, count, totals);
         write<kP>(totals, count, matrix.rows - row, factors == nullptr ? nullptr : factors + t,
                   y + t * y_stride + row, y_stride);
       }
@@ -213,10 +215,10 @@ struct Matmul {
   static void matmul(const PackedMatrix& matrix, std::uint32_t first, std::uint32_t end,
                      const QuantizedBatch& x, std::uint32_t tokens, const float* factors, float* y,
                      std::size_t y_stride) {
-    // A few tokens wait for memory anyway: one panel at a time is one stream.
-    const std::size_t grouped = tokens > kTokens ? first + (end - first) / kPanels * kPanels : first;
-    panels<kPanels>(matrix, first, grouped, x, tokens, factors, y, y_stride);
-    panels<1>(matrix, grouped, end, x, tokens, factors, y, y_stride);
+    // A few tokens wait for memory anyway: one panel at a time is one stream, and is read once.
+    const std::size_t grouped = tokens > kFewTokens ? first + (end - first) / kPanels * kPanels : first;
+    panels<kPanels, kTokens>(matrix, first, grouped, x, tokens, factors, y, y_stride);
+    panels<1, kFewTokens>(matrix, grouped, end, x, tokens, factors, y, y_stride);
   }
 
  private:

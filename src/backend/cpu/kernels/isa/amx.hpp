@@ -11,6 +11,7 @@ struct Amx : Avx512 {
   static constexpr std::size_t kTileTokens = 16;
   static constexpr std::size_t kMatmulTokens = 8;
   static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kMatmulFewTokens = 8;
 };
 
 }  // namespace

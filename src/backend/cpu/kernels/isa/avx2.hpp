@@ -214,6 +214,7 @@ struct Avx2 {
   static constexpr std::size_t kTileTokens = 6;
   static constexpr std::size_t kMatmulTokens = 3;
   static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kMatmulFewTokens = 3;
   static constexpr std::size_t kFloatRows = 2;
   static constexpr std::size_t kFloatTokens = 2;
   static constexpr std::size_t kScoreGroups = 1;

@@ -155,9 +155,10 @@ struct Avx512 {
   }
 
   // Shapes: see matmul.hpp and attention.hpp.
-  static constexpr std::size_t kTileTokens = 6;
+  static constexpr std::size_t kTileTokens = 12;
   static constexpr std::size_t kMatmulTokens = 6;
   static constexpr std::size_t kMatmulPanels = 2;
+  static constexpr std::size_t kMatmulFewTokens = 12;
   static constexpr std::size_t kFloatRows = 4;
   static constexpr std::size_t kFloatTokens = 4;
   static constexpr std::size_t kScoreGroups = 2;

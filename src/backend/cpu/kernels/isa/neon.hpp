@@ -263,6 +263,7 @@ struct Neon {
   static constexpr std::size_t kTileTokens = 6;
   static constexpr std::size_t kMatmulTokens = 2;
   static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kMatmulFewTokens = 2;
   static constexpr std::size_t kFloatRows = 2;
   static constexpr std::size_t kFloatTokens = 2;
   static constexpr std::size_t kScoreGroups = 1;

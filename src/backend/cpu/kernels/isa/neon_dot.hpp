@@ -25,6 +25,7 @@ struct NeonDot : Neon {
   INFERNO_INLINE static Ints finish(const Dots& dots) { return dots; }
 
   static constexpr std::size_t kMatmulTokens = 3;
+  static constexpr std::size_t kMatmulFewTokens = 3;
   static constexpr std::size_t kScoreHeads = 3;
 };
 

@@ -207,6 +207,7 @@ struct Plain {
   static constexpr std::size_t kTileTokens = 4;
   static constexpr std::size_t kMatmulTokens = 1;
   static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kMatmulFewTokens = 1;
   static constexpr std::size_t kFloatRows = 1;
   static constexpr std::size_t kFloatTokens = 1;
   static constexpr std::size_t kScoreGroups = 1;

@@ -227,6 +227,7 @@ struct Sse2 {
   static constexpr std::size_t kTileTokens = 4;
   static constexpr std::size_t kMatmulTokens = 2;
   static constexpr std::size_t kMatmulPanels = 1;
+  static constexpr std::size_t kMatmulFewTokens = 2;
   static constexpr std::size_t kFloatRows = 2;
   static constexpr std::size_t kFloatTokens = 1;
   static constexpr std::size_t kScoreGroups = 1;
