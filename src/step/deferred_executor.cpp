@@ -125,9 +125,8 @@ void DeferredExecutor::reserve(const Limits& limits) {
   };
   if (fault::hit(fault::kAllocation)) throw cannot("injected fault alloc");
   try {
-    SlotTable slots(limits.slots, config_.vocab_size);
-    allocate(limits);
-    state.slots = std::move(slots);
+    allocate(limits);  // first: it knows how much memory there is
+    state.slots = SlotTable(limits.slots, config_.vocab_size);
   } catch (const std::bad_alloc&) {
     throw cannot("out of memory");
   } catch (const std::length_error&) {

@@ -90,7 +90,7 @@ class DeferredExecutor : public Executor {
   virtual void allocate(const Limits& limits) = 0;
   /// Runs one model step: appends to the cache, hands hidden states and logits to `head`.
   virtual void run_step(const StepWork& work, HeadConsumer& head) = 0;
-  /// One cache block as bytes; every block has `block_bytes()`. Asked after `allocate`.
+  /// One cache block as bytes, at any alignment; every block has `block_bytes()`. Asked after `allocate`.
   virtual std::size_t block_bytes() const = 0;
   virtual void copy_block(std::uint32_t source, std::uint32_t target) = 0;
   virtual void read_block(std::uint32_t block, std::span<std::byte> target) const = 0;

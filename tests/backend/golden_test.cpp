@@ -103,7 +103,8 @@ TEST(Tale, LogitsMatchDoublePrecision) {
 
 TEST(Tale, BestTwentyOfEveryPromptMatch) {
   const LoadedModel model(test::shipped_model());
-  for (const auto& prompt : read_json(golden("tale-12m-golden.json"))["prompts"]) {
+  const auto json = read_json(golden("tale-12m-golden.json"));
+  for (const auto& prompt : json["prompts"]) {
     const auto logits = Runner(model).last_logits(prompt["ids"].get<std::vector<std::int32_t>>(), 512);
     const auto ids = prompt["top20_ids"].get<std::vector<std::size_t>>();
     const auto expected = prompt["top20_logits"].get<std::vector<double>>();

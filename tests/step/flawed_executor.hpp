@@ -42,7 +42,7 @@ class FlawedExecutor : public test::ForwardingExecutor {
     if (flaw_ == "ignores_slots") changed.slots.assign(changed.slots.size(), kGreedySlot);
     if (flaw_ == "accepts_bad_positions") {
       for (std::size_t row = 0; row + 1 < changed.row_offsets.size(); ++row) {
-        for (std::size_t i = changed.row_offsets[row] + 1;
+        for (std::size_t i = std::size_t{changed.row_offsets[row]} + 1;
              i < changed.row_offsets[row + 1] && i < changed.positions.size(); ++i) {
           changed.positions[i] = changed.positions[i - 1] + 1;
         }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <new>
 
 namespace inferno::toy {
 namespace {
@@ -63,6 +64,8 @@ MemoryNeed ToyExecutor::memory_need(const Limits& limits) const {
 void ToyExecutor::allocate(const Limits& limits) {
   cache_ = {};
   states_ = {};
+  // What no machine has is refused here: a sanitizer's allocator would end the program instead of throwing.
+  if (memory_need(limits).cache_bytes > std::uint64_t{1} << 40U) throw std::bad_alloc();
   cache_.assign(std::size_t{limits.blocks} * limits.block_size, 0);
   states_.assign(limits.max_tokens, 0);
   block_size_ = limits.block_size;

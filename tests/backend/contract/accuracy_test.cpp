@@ -21,7 +21,8 @@ TEST_P(Accuracy, IsWithinTheStatedShareOfTheLargestLogit) {
   const std::string name = GetParam().model;
   const LoadedModel model(golden(name + ".gguf"));
   std::ifstream file(golden(name + ".json"));
-  for (const auto& known : nlohmann::json::parse(file)["cases"]) {
+  const auto json = nlohmann::json::parse(file);
+  for (const auto& known : json["cases"]) {
     const auto ids = known["ids"].get<std::vector<std::int32_t>>();
     const auto expected = known["last_logits"].get<std::vector<double>>();
     Runner runner(model, {.backend = "pool"});

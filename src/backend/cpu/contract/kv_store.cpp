@@ -14,18 +14,35 @@ std::size_t stored_head_bytes(const BlockLayout& layout) {
   return 2 * padded(layout.block_size) * (layout.padded_dim + layout.scale_blocks * sizeof(float));
 }
 
+/// Scales among bytes that have any alignment.
+class OutsideScales {
+ public:
+  explicit OutsideScales(std::byte* bytes) : bytes_(bytes) {}
+  float get(std::size_t index) const {
+    float scale;
+    std::memcpy(&scale, bytes_ + index * sizeof scale, sizeof scale);
+    return scale;
+  }
+  void set(std::size_t index, float scale) const {
+    std::memcpy(bytes_ + index * sizeof scale, &scale, sizeof scale);
+  }
+
+ private:
+  std::byte* bytes_;
+};
+
 /// One KV head in the outside layout.
 struct OutsideHead {
   std::int8_t* keys;
-  float* key_scales;
+  OutsideScales key_scales;
   std::int8_t* values;
-  float* value_scales;
+  OutsideScales value_scales;
 
   OutsideHead(const BlockLayout& layout, std::byte* bytes)
       : keys(reinterpret_cast<std::int8_t*>(bytes)),
-        key_scales(reinterpret_cast<float*>(bytes + layout.key_scales_offset())),
+        key_scales(bytes + layout.key_scales_offset()),
         values(reinterpret_cast<std::int8_t*>(bytes + layout.values_offset())),
-        value_scales(reinterpret_cast<float*>(bytes + layout.value_scales_offset())) {}
+        value_scales(bytes + layout.value_scales_offset()) {}
 };
 
 constexpr int kKeyBias = 128;  // keys are stored + 128: the unsigned side of the processor's dot products
@@ -68,8 +85,9 @@ void KvStore::read(std::uint32_t block, std::span<std::byte> target) const {
       for (std::size_t p = 0; p < layout_.block_size; ++p) {
         for (std::size_t b = 0; b < layout_.scale_blocks; ++b) {
           const float key_scale = inside.key_scales[index.key_scale(p, b)];
-          outside.key_scales[p * layout_.scale_blocks + b] = key_scale;
-          outside.value_scales[p * layout_.scale_blocks + b] = inside.value_scales[index.value_scale(p, b)];
+          outside.key_scales.set(p * layout_.scale_blocks + b, key_scale);
+          outside.value_scales.set(p * layout_.scale_blocks + b,
+                                   inside.value_scales[index.value_scale(p, b)]);
           for (std::size_t d = b * 32; d < (b + 1) * 32; ++d) {
             const int key = key_scale == 0.0F ? 0 : int{inside.keys[index.key(p, d)]} - kKeyBias;
             outside.keys[p * layout_.padded_dim + d] = static_cast<std::int8_t>(key);
@@ -90,8 +108,9 @@ void KvStore::write(std::uint32_t block, std::span<const std::byte> source) {
                                 const_cast<std::byte*>(source.data()) + layout_.head_offset(layer, kv_head));
       for (std::size_t p = 0; p < layout_.block_size; ++p) {
         for (std::size_t b = 0; b < layout_.scale_blocks; ++b) {
-          inside.key_scales[index.key_scale(p, b)] = outside.key_scales[p * layout_.scale_blocks + b];
-          inside.value_scales[index.value_scale(p, b)] = outside.value_scales[p * layout_.scale_blocks + b];
+          inside.key_scales[index.key_scale(p, b)] = outside.key_scales.get(p * layout_.scale_blocks + b);
+          inside.value_scales[index.value_scale(p, b)] =
+              outside.value_scales.get(p * layout_.scale_blocks + b);
         }
         for (std::size_t d = 0; d < layout_.padded_dim; ++d) {
           inside.keys[index.key(p, d)] =

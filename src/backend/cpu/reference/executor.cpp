@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "arith/vectors.hpp"
+#include "backend/cpu/memory_check.hpp"
 #include "backend/cpu/reference/project.hpp"
 
 namespace inferno::reference {
@@ -55,6 +56,7 @@ MemoryNeed ReferenceExecutor::memory_need(const Limits& limits) const {
 
 void ReferenceExecutor::allocate(const Limits& limits) {
   cache_ = {};
+  check_memory("reference", memory_need(limits), limits);
   layout_ = cpu::BlockLayout(config_, limits.block_size);
   cache_.resize(layout_.block_bytes() * limits.blocks);
 }
