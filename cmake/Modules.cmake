@@ -54,10 +54,15 @@ function(inferno_test name)
 endfunction()
 
 # inferno_fuzz(NAME SOURCES a.cpp ... [DEPENDS lib ...])
-#   the libFuzzer program fuzz_NAME; its seeds are the files of tests/fuzz/corpus/NAME.
+#   the libFuzzer program fuzz_NAME, part of the target `fuzz_targets`; its seeds are the files of
+#   tests/fuzz/corpus/NAME.
 function(inferno_fuzz name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(fuzz_${name} ${arg_SOURCES})
   target_link_libraries(fuzz_${name} PRIVATE ${arg_DEPENDS} inferno_flags)
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  if(NOT TARGET fuzz_targets)
+    add_custom_target(fuzz_targets)
+  endif()
+  add_dependencies(fuzz_targets fuzz_${name})
 endfunction()

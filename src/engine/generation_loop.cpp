@@ -26,7 +26,6 @@ double probability_of(std::span<const float> logits, TokenId id) {
 GenerationLoop::GenerationLoop(const GenerationContext& context, const Request& request,
                                std::vector<TokenId> prompt, std::uint32_t limit, const TextCallback& on_text)
     : context_(context),
-      request_(request),
       on_text_(on_text),
       pool_(context.executor.limits().blocks),
       cache_(pool_, context.kv_kind, context.executor.limits().block_size, limit),

@@ -51,7 +51,6 @@ class GenerationLoop {
   void emit(const std::string& text);
 
   const GenerationContext& context_;
-  const Request& request_;
   const TextCallback& on_text_;
   BlockPool pool_;
   SequenceCache cache_;

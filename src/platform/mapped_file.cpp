@@ -13,6 +13,7 @@
 
 #include <inferno/error.hpp>
 
+#include "platform/available_memory.hpp"
 #include "platform/log.hpp"
 #include "platform/quote.hpp"
 
@@ -103,6 +104,12 @@ MappedFile::MappedFile(const InputFile& file, bool map) {
     }
     log().warn("{}: this file system cannot map files ({}); reading the file into memory",
                quote(file.path().native(), kPathLimit), reason(errno));
+  }
+  if (const auto available = available_memory(); available && size > *available) {
+    throw Error(
+        fmt::format("{}: reading the file into memory takes {} bytes, {} are available; map it instead (no "
+                    "--no-mmap), or take a smaller model",
+                    quote(file.path().native(), kPathLimit), size, *available));
   }
   // Anonymous pages rather than operator new: the same release in both modes, and no page is touched twice.
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

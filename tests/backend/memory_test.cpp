@@ -5,8 +5,8 @@
 
 #include <inferno/error.hpp>
 
-#include "backend/cpu/available_memory.hpp"
 #include "backend/registry.hpp"
+#include "platform/available_memory.hpp"
 #include "platform/fault.hpp"
 #include "support/random_model.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <inferno/error.hpp>
 
-#include "backend/cpu/available_memory.hpp"
+#include "platform/available_memory.hpp"
 
 namespace inferno {
 

@@ -5,6 +5,7 @@
 
 #include <inferno/error.hpp>
 
+#include "platform/available_memory.hpp"
 #include "platform/quote.hpp"
 #include "platform/terminal.hpp"
 
@@ -38,6 +39,14 @@ CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy) {
     matrix->packed.rows = matrix->source.rows;
     matrix->packed.columns = matrix->source.columns;
     total += matrix->packed.total_bytes();
+  }
+  // The pages of a mapped file are given back as they are repacked; a file that was read stays beside its
+  // copy.
+  if (const auto available = available_memory(); available && total > *available) {
+    throw Error(
+        fmt::format("{}: the repacked weights take {} bytes, {} are available; map the file "
+                    "instead of reading it (no --no-mmap), or take a smaller model",
+                    quote(model.config.name), total, *available));
   }
   buffer_ = AlignedBuffer<std::byte>(total);
   ProgressLine progress(fmt::format("repacking {}", model.config.name));

@@ -1,4 +1,4 @@
-#include "backend/cpu/available_memory.hpp"
+#include "platform/available_memory.hpp"
 
 #include <algorithm>
 #include <charconv>
