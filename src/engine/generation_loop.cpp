@@ -24,13 +24,14 @@ double probability_of(std::span<const float> logits, TokenId id) {
 }  // namespace
 
 GenerationLoop::GenerationLoop(const GenerationContext& context, const Request& request,
-                               std::vector<TokenId> prompt, std::uint32_t limit, const TextCallback& on_text)
+                               const std::vector<TokenId>& prompt, std::uint32_t limit,
+                               const TextCallback& on_text)
     : context_(context),
       on_text_(on_text),
       pool_(context.executor.limits().blocks),
       cache_(pool_, context.kv_kind, context.executor.limits().block_size, limit),
       sequence_(
-          context.model.tokenizer, std::move(prompt), request.sampling,
+          context.model.tokenizer, prompt, request.sampling,
           {.max_tokens = std::min(request.max_tokens, limit - static_cast<std::uint32_t>(prompt.size())),
            .stop = request.stop,
            .ignore_end_tokens = request.ignore_end_tokens}) {

@@ -34,7 +34,7 @@ struct GenerationContext {
 class GenerationLoop {
  public:
   /// `prompt` is not empty; `limit`: positions that the sequence may fill, more than the prompt has.
-  GenerationLoop(const GenerationContext& context, const Request& request, std::vector<TokenId> prompt,
+  GenerationLoop(const GenerationContext& context, const Request& request, const std::vector<TokenId>& prompt,
                  std::uint32_t limit, const TextCallback& on_text);
 
   /// Runs to the end; once.
