@@ -48,18 +48,6 @@ Ids random_ids(std::uint32_t count, std::uint32_t vocab_size, std::uint64_t seed
   return ids;
 }
 
-/// Fills in a rung whose two sides must be equal, bit for bit.
-void expect_equal(Rung& rung, const Difference& difference, std::string_view what) {
-  rung.bound = 0;
-  // Bits, not distance: -0 and +0 are 0 apart, and NaNs no distance at all.
-  rung.max_abs_diff = std::max(rung.max_abs_diff, difference.max_abs);
-  if (std::isnan(rung.max_abs_diff)) rung.max_abs_diff = difference.max_abs;
-  rung.passed = difference.different == 0;
-  rung.note = rung.passed ? fmt::format("{}: {} logits equal", what, difference.compared)
-                          : fmt::format("{}: {} of {} logits differ, first number {}", what,
-                                        difference.different, difference.compared, difference.first);
-}
-
 /// Fills in a rung whose two sides may be `bound` of the largest logit apart.
 void expect_close(Rung& rung, double max_abs_diff, double largest, double bound, std::string_view what) {
   rung.bound = bound * largest;
@@ -306,6 +294,17 @@ Questions choose_questions(const LoadedModel& model, std::vector<GoldenCase> gol
 
 double distance_bound(bool contract, const Questions& questions) {
   return contract ? kFloatDistance + kContractFactor * questions.contract_distance : kFloatDistance;
+}
+
+void expect_equal(Rung& rung, const Difference& difference, std::string_view what) {
+  rung.bound = 0;
+  // Bits, not distance: -0 and +0 are 0 apart, and NaNs no distance at all.
+  rung.max_abs_diff = std::max(rung.max_abs_diff, difference.max_abs);
+  if (std::isnan(rung.max_abs_diff)) rung.max_abs_diff = difference.max_abs;
+  rung.passed = difference.different == 0;
+  rung.note = rung.passed ? fmt::format("{}: {} values equal", what, difference.compared)
+                          : fmt::format("{}: {} of {} values differ, first number {}", what,
+                                        difference.different, difference.compared, difference.first);
 }
 
 void RungWriter::add(Rung rung) {

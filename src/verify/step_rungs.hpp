@@ -4,10 +4,12 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "model/loaded_model.hpp"
+#include "verify/compare.hpp"
 #include "verify/goldens.hpp"
 #include "verify/probe.hpp"
 #include "verify/verify.hpp"
@@ -59,6 +61,9 @@ class RungWriter {
   RungCallback on_rung_;
   std::string model_;
 };
+
+/// Fills in a rung whose two sides must be equal, bit for bit.
+void expect_equal(Rung& rung, const Difference& difference, std::string_view what);
 
 /// Share of the largest logit by which a backend may differ from exact arithmetic. Float arithmetic: an order
 /// of magnitude above what it shows. The contract: a multiple of what int8 activations cost by themselves on

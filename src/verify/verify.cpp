@@ -13,6 +13,7 @@
 #include "verify/block_formats.hpp"
 #include "verify/compare.hpp"
 #include "verify/goldens.hpp"
+#include "verify/kernel_rungs.hpp"
 #include "verify/reference.hpp"
 #include "verify/step_rungs.hpp"
 
@@ -51,6 +52,7 @@ class Verification {
 
   Report run(const std::vector<BackendStatus>& known) {
     for (const auto& format : quant::formats()) rungs_.add(check_format(format, model_));
+    climb_kernels(model_, rungs_);
     if (questions_.goldens.empty()) {
       rungs_.skip("float64 goldens", "",
                   fmt::format("there is no {} beside the model; see --goldens",
