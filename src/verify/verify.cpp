@@ -41,6 +41,12 @@ std::vector<GoldenCase> find_goldens(const LoadedModel& model, const Options& op
   return read_goldens(beside, model.config.vocab_size);
 }
 
+/// Whether one of the backends computes with vector kernels.
+bool asks_for_kernels(const std::vector<std::string>& backends) {
+  const auto has_kernels = [](const std::string& name) { return name != "scalar" && name != "reference"; };
+  return backends.empty() || std::any_of(backends.begin(), backends.end(), has_kernels);
+}
+
 /// All of one run.
 class Verification {
  public:
@@ -52,7 +58,7 @@ class Verification {
 
   Report run(const std::vector<BackendStatus>& known) {
     for (const auto& format : quant::formats()) rungs_.add(check_format(format, model_));
-    climb_kernels(model_, rungs_);
+    if (asks_for_kernels(options_.backends)) climb_kernels(model_, rungs_);
     if (questions_.goldens.empty()) {
       rungs_.skip("float64 goldens", "",
                   fmt::format("there is no {} beside the model; see --goldens",
