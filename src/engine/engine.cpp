@@ -8,6 +8,7 @@
 #include "backend/registry.hpp"
 #include "engine/generation_loop.hpp"
 #include "engine/model_parts.hpp"
+#include "engine/prompt.hpp"
 #include "platform/log.hpp"
 #include "step/plan.hpp"
 
@@ -92,22 +93,11 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 Generation Engine::generate(const Request& request, const TextCallback& on_text) {
   auto& state = *state_;
   state.cancelled = false;
-  const auto& tokenizer = state.model.parts().tokenizer;
-  const auto vocab_size = state.model.vocab_size();
-  check_settings(request.sampling, vocab_size);
+  check_settings(request.sampling, state.model.vocab_size());
 
-  auto prompt = request.prompt_ids.empty() ? tokenizer.encode(request.prompt, true) : request.prompt_ids;
-  for (std::size_t i = 0; i < prompt.size(); ++i) {
-    if (prompt[i] < 0 || static_cast<std::uint32_t>(prompt[i]) >= vocab_size) {
-      throw UsageError(
-          fmt::format("prompt id {} at index {} is outside the vocabulary of {}", prompt[i], i, vocab_size));
-    }
-  }
-  if (request.prompt_ids.empty() && tokenizer.bos() && (tokenizer.adds_bos() || prompt.empty())) {
-    prompt.insert(prompt.begin(), *tokenizer.bos());
-  }
-  // Something must be fed: an empty prompt starts a text, which is what follows an end of text in training.
-  if (prompt.empty()) prompt.push_back(tokenizer.end_tokens().front());
+  const TextSpan text{.text = request.prompt, .trusted = true};
+  auto prompt =
+      make_prompt(state.model.parts().tokenizer, state.model.vocab_size(), request.prompt_ids, {&text, 1});
 
   const auto limit = state.context_limit();
   if (prompt.size() >= limit) {

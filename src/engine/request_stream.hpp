@@ -15,7 +15,7 @@ class RequestChannel;
 ///
 /// What is generated and not yet taken is held for it, up to ServingOptions::buffered_tokens. When so much
 /// has gathered the request is paused: it gives its place in the batch to others and its cache blocks to
-/// whoever needs them. It goes on where it was once half has been taken. Who takes nothing for
+/// whoever needs them. It goes on where it was once that has been taken. Who takes nothing for
 /// ServingOptions::stall_timeout while paused like this is cut off (RequestEnd::stalled). So a consumer that
 /// does not read costs a bounded amount of memory and nobody else's time.
 class RequestStream {

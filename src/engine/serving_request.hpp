@@ -72,7 +72,7 @@ struct ServingRequest {
 
   /// Called when something is there for a consumer that had taken everything before (from the worker thread,
   /// with no lock held). Must not block, throw, or call the engine; post to an event loop. May be empty: use
-  /// `wait`.
+  /// `wait`. A call may still be on its way when the stream is destroyed: let it own what it uses.
   std::function<void()> notify = {};
 };
 

@@ -154,6 +154,7 @@ bool PrefixTree::promise(Namespace space, std::uint32_t parent, std::span<const 
   if (look_up(key, hash, tokens) != kNone) return false;
   add(key, hash, tokens, block, State::promised);
   nodes_[block].rank = rank;
+  nodes_[block].used = ++clock_;
   return true;
 }
 

@@ -75,6 +75,11 @@ class PrefixTree {
   bool promise(Namespace space, std::uint32_t parent, std::span<const std::int32_t> tokens,
                std::uint32_t block, std::int32_t rank);
   std::int32_t rank(std::uint32_t promised) const { return nodes_[promised].rank; }
+  /// Tells a promise from others of the same block, and whether it is still to be kept.
+  std::uint64_t promise_of(std::uint32_t promised) const { return nodes_[promised].used; }
+  bool is_promised(std::uint32_t block, std::uint64_t promise) const {
+    return nodes_[block].state == State::promised && nodes_[block].used == promise;
+  }
   /// Takes back a promise of `block`, and those that follow it. Nothing happens if there is none any more.
   void withdraw(std::uint32_t block);
 
@@ -90,7 +95,7 @@ class PrefixTree {
     State state = State::none;
     std::uint64_t parent = 0;  // key_of
     std::uint64_t hash = 0;
-    std::uint64_t used = 0;  // the time of its latest use
+    std::uint64_t used = 0;  // the time of its latest use, or of the promise
     std::uint32_t pins = 0;
     std::int32_t rank = 0;
     std::uint32_t next_in_bucket = kNone;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "sampling/logprobs.hpp"
+
 namespace inferno {
 namespace {
 
@@ -29,20 +31,6 @@ std::string find_nan(std::span<const float> values, std::string_view what) {
   const auto found =
       std::find_if(values.begin(), values.end(), [](float value) { return std::isnan(value); });
   return found == values.end() ? std::string() : fmt::format("{} {} is NaN", what, found - values.begin());
-}
-
-// ln(exp(l[target]) / sum exp(l)) in double, the largest logit taken out so that nothing overflows. No NaN
-// among the logits; one of them is above -infinity.
-float log_probability(std::span<const float> logits, std::size_t target) {
-  const double largest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  // A logit at infinity has all the mass, together with its equals.
-  const auto distance = [largest](float logit) {
-    const auto value = static_cast<double>(logit);
-    return value == largest ? 0.0 : value - largest;
-  };
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(distance(logit));
-  return static_cast<float>(distance(logits[target]) - std::log(sum));
 }
 
 }  // namespace
@@ -211,7 +199,8 @@ void StepOutputs::score(const OutputPlan& output, std::span<const float> logits)
     return fail(output, "no logit is above -infinity");
   }
   const auto target = static_cast<std::size_t>(submission_->batch().outputs[output.output].target);
-  submission_->result().scores[output.output].push_back(log_probability(logits, target));
+  const auto score = log_normalizer(logits).log_probability(logits[target]);
+  submission_->result().scores[output.output].push_back(score);
 }
 
 void StepOutputs::fail(const OutputPlan& output, std::string_view reason) {

@@ -1,0 +1,321 @@
+#include "engine/serving_loop.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <fmt/format.h>
+#include <thread>
+#include <utility>
+
+#include "platform/log.hpp"
+
+namespace inferno {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A device that refuses this many submissions in a row counts as lost.
+constexpr std::uint32_t kMostRefusals = 5;
+/// This many executors may be lost with fewer than kStepsOfTrust steps between them.
+constexpr std::uint32_t kMostLosses = 3;
+constexpr std::uint64_t kStepsOfTrust = 1000;
+
+std::uint64_t microseconds(Clock::duration duration) {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
+}
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::vector<float> embedding_of(const ServedRequest& request) {
+  const double count = request.pooled_tokens;
+  double squares = 0;
+  for (const double sum : request.pooled) squares += (sum / count) * (sum / count);
+  const double scale = request.normalize && squares > 0 ? 1 / std::sqrt(squares) : 1;
+  std::vector<float> embedding;
+  embedding.reserve(request.pooled.size());
+  for (const double sum : request.pooled) embedding.push_back(static_cast<float>(sum / count * scale));
+  return embedding;
+}
+
+}  // namespace
+
+ServingLoop::ServingLoop(std::unique_ptr<Executor> executor, const ServingLoopSettings& settings,
+                         Inbox& inbox)
+    : settings_(settings), executor_(std::move(executor)), inbox_(inbox), scheduler_(settings.scheduler) {
+  now_.block_size = settings.limits.block_size;
+  now_.blocks_total = now_.blocks_free = settings.limits.blocks;
+  now_.context_limit = settings.limits.max_context;
+  now_.max_rows = settings.limits.max_rows;
+  now_.backend = executor_->capabilities().backend;
+  now_.device = executor_->capabilities().device;
+  published_ = now_;
+}
+
+ServingMetrics ServingLoop::metrics() const {
+  const std::lock_guard lock(metrics_mutex_);
+  return published_;
+}
+
+void ServingLoop::run() {
+  for (bool goes_on = true; goes_on;) {
+    try {
+      goes_on = turn();
+    } catch (const std::exception& error) {
+      break_down(fmt::format("the serving loop failed: {}", error.what()));
+    } catch (...) {
+      break_down("the serving loop failed with an exception of an unknown kind");
+    }
+    inbox_.account(scheduler_.started_since_last() + std::exchange(started_, 0), std::exchange(ended_, 0));
+    publish();
+  }
+}
+
+bool ServingLoop::turn() {
+  inbox_.collect(mail_, !scheduler_.has_work(), next_deadline());
+  const auto begin = Clock::now();
+  const auto in_executor = now_.step_microseconds;
+  read_mail();
+  if (mail_.stop) {
+    end_all(RequestEnd::shutdown, {});
+    return false;
+  }
+  end_stalled();
+  if (scheduler_.has_work()) step();
+  now_.host_microseconds += microseconds(Clock::now() - begin) - (now_.step_microseconds - in_executor);
+  return true;
+}
+
+void ServingLoop::read_mail() {
+  for (auto& request : mail_.requests) {
+    const bool nothing_to_do =
+        request->generates() && request->sequence.finish_reason() && !request->prompt_logprobs;
+    if (broken_.empty() && !nothing_to_do) {
+      scheduler_.add(std::move(request));
+      continue;
+    }
+    finish(*request, broken_.empty() ? RequestEnd::length : RequestEnd::failed, broken_);
+    ++now_.ended[static_cast<std::size_t>(broken_.empty() ? RequestEnd::length : RequestEnd::failed)];
+    ++started_;
+    ++ended_;
+  }
+  for (const auto id : mail_.cancelled) end(id, RequestEnd::cancelled);
+  for (const auto id : mail_.resumed) scheduler_.resume(id);
+}
+
+std::optional<Clock::time_point> ServingLoop::next_deadline() const {
+  if (scheduler_.stalled().empty()) return std::nullopt;
+  return scheduler_.stalled().front()->stalled_since + settings_.stall_timeout;
+}
+
+void ServingLoop::end_stalled() {
+  while (!scheduler_.stalled().empty() && *next_deadline() <= Clock::now()) {
+    end(scheduler_.stalled().front()->id, RequestEnd::stalled);
+  }
+}
+
+void ServingLoop::step() {
+  ask_constraints(scheduler_.form_step());
+  if (rows_.empty()) return;
+  const auto begin = Clock::now();
+  const auto result = run_step();
+  const auto elapsed = microseconds(Clock::now() - begin);
+  now_.step_microseconds += elapsed;
+  if (!result) return;
+  refusals_ = 0;
+  if (++steps_since_loss_ >= kStepsOfTrust) losses_ = 0;
+
+  std::uint32_t decoding = 0;
+  for (const auto& row : rows_) decoding += row.decodes ? 1 : 0;
+  const auto tokens = static_cast<std::uint32_t>(assembly_.batch().tokens.size());
+  const auto prompt_tokens = tokens - decoding;
+  scheduler_.budget().observe(decoding, prompt_tokens, static_cast<double>(elapsed));
+  ++now_.steps;
+  now_.rows += rows_.size();
+  now_.prefilled_tokens += prompt_tokens;
+  now_.batch_rows = static_cast<std::uint32_t>(rows_.size());
+  now_.batch_tokens = tokens;
+  now_.decoding = decoding;
+  take_result(*result);
+}
+
+/// Into rows_, what is left of the scheduled rows when every constraint of a token that comes next has
+/// spoken.
+void ServingLoop::ask_constraints(const std::vector<ScheduledRow>& scheduled) {
+  rows_.clear();
+  for (const auto& row : scheduled) {
+    auto& request = *row.request;
+    if (request.constraint && row.completes() && !request.allowed_is_known) {
+      try {
+        request.allowed.assign(settings_.mask_words, 0);
+        if (!request.constraint->allow(request.allowed)) request.allowed.clear();
+        request.allowed_is_known = true;
+      } catch (const std::exception& error) {
+        end(request.id, RequestEnd::failed, fmt::format("the constraint failed: {}", error.what()));
+        continue;
+      }
+    }
+    rows_.push_back(row);
+  }
+}
+
+/// Nullopt if nothing was run: the step is to be formed anew.
+std::optional<StepResult> ServingLoop::run_step() {
+  try {
+    assembly_.build(rows_, *executor_);
+    const auto ticket = executor_->submit(assembly_.batch(), {.stop_ids = {}, .sink = &assembly_});
+    return executor_->wait(ticket);
+  } catch (const DeviceLost& error) {
+    replace_executor(error.what());
+  } catch (const UsageError&) {
+    throw;  // a batch that breaks the rules is our own mistake
+  } catch (const Error& error) {
+    // Refused, and nothing changed: what the device lacks now it may have in a moment.
+    if (++refusals_ >= kMostRefusals) {
+      replace_executor(error.what());
+    } else {
+      log().warn("{}; trying again", error.what());
+      std::this_thread::sleep_for(std::chrono::milliseconds(1U << refusals_));
+    }
+  }
+  return std::nullopt;
+}
+
+void ServingLoop::take_result(const StepResult& result) {
+  for (std::size_t row = 0; row < rows_.size(); ++row) take_row(row, result);
+}
+
+void ServingLoop::take_row(std::size_t row, const StepResult& result) {
+  auto& request = *rows_[row].request;
+  if (result.status[row] != RowStatus::ok) {
+    return end(
+        request.id, RequestEnd::failed,
+        fmt::format("{} failed at position {}: {}", now_.backend, rows_[row].first + rows_[row].count - 1,
+                    result.errors[row].empty() ? row_status_name(result.status[row]) : result.errors[row]));
+  }
+  const bool completes = rows_[row].completes();
+  scheduler_.written(request, rows_[row].first + rows_[row].count);
+  if (!completes) return;
+  if (request.sequence.generated() == 0) take_prompt_end(request);
+  const auto id = assembly_.chosen(row, result);
+  if (id >= 0) return take_token(row, id);
+  end(request.id, RequestEnd::length);
+}
+
+/// The prompt has been run.
+void ServingLoop::take_prompt_end(ServedRequest& request) {
+  request.usage.first_token_ms = milliseconds_since(request.submitted);
+  if (request.prompt_logprobs) {
+    if (request.scored == 0)
+      request.prompt_events.push_back({.id = request.sequence.tokens()[request.scored++]});
+    request.channel->push_prompt(std::move(request.prompt_events));
+  }
+  if (!request.generates()) request.channel->push_embedding(embedding_of(request));
+}
+
+void ServingLoop::take_token(std::size_t row, TokenId id) {
+  auto& request = *rows_[row].request;
+  TokenEvent event{.id = id};
+  assembly_.describe(row, event);
+  event.text = request.sequence.accept(id);
+  request.allowed_is_known = false;
+  std::string error;
+  if (request.constraint) {
+    try {
+      if (!request.constraint->accept(id)) request.sequence.finish(FinishReason::stop);
+    } catch (const std::exception& thrown) {
+      error = fmt::format("the constraint failed: {}", thrown.what());
+    }
+  }
+  ++now_.generated_tokens;
+  const auto held = request.channel->push(std::move(event));
+  if (!error.empty()) return end(request.id, RequestEnd::failed, std::move(error));
+  if (const auto reason = request.sequence.finish_reason()) {
+    return end(request.id, *reason == FinishReason::stop ? RequestEnd::stop : RequestEnd::length);
+  }
+  if (held < settings_.buffered_tokens || !request.channel->begin_stall(settings_.buffered_tokens)) return;
+  request.stalled_since = Clock::now();
+  scheduler_.stall(request.id);
+}
+
+void ServingLoop::end(std::uint64_t id, RequestEnd reason, std::string error) {
+  const auto request = scheduler_.remove(id);
+  if (!request) return;  // over already
+  finish(*request, reason, std::move(error));
+  ++now_.ended[static_cast<std::size_t>(reason)];
+  ++ended_;
+}
+
+void ServingLoop::finish(ServedRequest& request, RequestEnd reason, std::string error) {
+  RequestOutcome outcome;
+  outcome.end = reason;
+  outcome.error = std::move(error);
+  outcome.text = request.sequence.flush();
+  outcome.stop_id = request.sequence.stop_id();
+  if (const auto* stop = request.sequence.stop_string()) outcome.stop_string = *stop;
+  outcome.usage = request.usage;
+  outcome.usage.prompt_tokens = request.sequence.prompt_size();
+  outcome.usage.completion_tokens = request.sequence.generated();
+  outcome.usage.total_ms = milliseconds_since(request.submitted);
+  request.channel->finish(std::move(outcome));
+}
+
+void ServingLoop::end_all(RequestEnd reason, const std::string& error) {
+  while (const auto* request = scheduler_.any()) end(request->id, reason, error);
+}
+
+void ServingLoop::replace_executor(const std::string& reason) {
+  scheduler_.lose_cache();
+  refusals_ = 0;
+  steps_since_loss_ = 0;
+  if (++losses_ > kMostLosses) {
+    return break_down(fmt::format("{}; {} executors were lost shortly after each other", reason, losses_));
+  }
+  try {
+    executor_.reset();  // what it holds of a device may be what the next one needs
+    executor_ = settings_.failover();
+    executor_->reserve(settings_.limits);
+  } catch (const std::exception& error) {
+    return break_down(fmt::format("{}; no other executor could take over: {}", reason, error.what()));
+  }
+  ++now_.failovers;
+  now_.backend = executor_->capabilities().backend;
+  now_.device = executor_->capabilities().device;
+  log().warn("{}; going on with {} ({})", reason, now_.backend, now_.device);
+}
+
+void ServingLoop::break_down(const std::string& reason) {
+  if (broken_.empty()) {
+    broken_ = reason;
+    log().error("{}; no more requests are accepted", reason);
+  }
+  inbox_.close(broken_);
+  end_all(RequestEnd::failed, broken_);
+}
+
+void ServingLoop::publish() {
+  const auto& counts = scheduler_.counts();
+  now_.queued = scheduler_.queued();
+  now_.paused = scheduler_.paused();
+  now_.stalled = static_cast<std::uint32_t>(scheduler_.stalled().size());
+  now_.running = scheduler_.running();
+  if (now_.running == 0) now_.batch_rows = now_.batch_tokens = now_.decoding = 0;
+  now_.blocks_free = scheduler_.blocks_free();
+  now_.blocks_cached = scheduler_.blocks_cached();
+  now_.blocks_in_use = now_.blocks_total - now_.blocks_free - now_.blocks_cached;
+  now_.prompt_tokens = counts.prompt_tokens;
+  now_.recomputed_tokens = counts.recomputed_tokens;
+  now_.cached_prompt_tokens = counts.cached_prompt_tokens;
+  now_.cache_hits = counts.cache_hits;
+  now_.cache_misses = counts.cache_misses;
+  now_.evictions = counts.evictions;
+  now_.pauses = counts.pauses;
+  now_.stalls = counts.stalls;
+  if (now_.broken != broken_) now_.broken = broken_;
+  const std::lock_guard lock(metrics_mutex_);
+  published_ = now_;
+}
+
+}  // namespace inferno

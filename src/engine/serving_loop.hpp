@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/inbox.hpp"
+#include "engine/scheduler.hpp"
+#include "engine/serving_metrics.hpp"
+#include "engine/step_assembly.hpp"
+#include "step/executor.hpp"
+
+namespace inferno {
+
+struct ServingLoopSettings {
+  SchedulerSettings scheduler;
+  Limits limits;               ///< the executor was reserved for
+  std::size_t mask_words = 0;  ///< of a constraint's bit set
+  std::uint32_t buffered_tokens = 256;
+  std::chrono::milliseconds stall_timeout{30'000};
+  std::function<std::unique_ptr<Executor>()> failover;  ///< throws if there is none
+};
+
+/// The worker of a serving engine: reads the inbox, runs steps, hands out what they bring.
+class ServingLoop {
+ public:
+  ServingLoop(std::unique_ptr<Executor> executor, const ServingLoopSettings& settings, Inbox& inbox);
+
+  /// Until the inbox says stop. Throws nothing: what goes wrong ends requests.
+  void run();
+  /// From any thread; without what the inbox counts.
+  ServingMetrics metrics() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool turn();
+  void read_mail();
+  void end_stalled();
+  std::optional<Clock::time_point> next_deadline() const;
+  void step();
+  void ask_constraints(const std::vector<ScheduledRow>& scheduled);
+  std::optional<StepResult> run_step();
+  void take_result(const StepResult& result);
+  void take_row(std::size_t row, const StepResult& result);
+  void take_token(std::size_t row, TokenId id);
+  void take_prompt_end(ServedRequest& request);
+  void end(std::uint64_t id, RequestEnd reason, std::string error = {});
+  static void finish(ServedRequest& request, RequestEnd reason, std::string error);
+  void end_all(RequestEnd reason, const std::string& error);
+  void replace_executor(const std::string& reason);
+  void break_down(const std::string& reason);
+  void publish();
+
+  ServingLoopSettings settings_;
+  std::unique_ptr<Executor> executor_;
+  Inbox& inbox_;
+  Scheduler scheduler_;
+  StepAssembly assembly_;
+  Inbox::Mail mail_;
+  std::vector<ScheduledRow> rows_;  // of the step that runs
+  std::uint32_t refusals_ = 0;      // submissions refused in a row
+  std::uint32_t losses_ = 0;        // executors lost with few steps between
+  std::uint64_t steps_since_loss_ = 0;
+  std::string broken_;
+  std::uint32_t started_ = 0, ended_ = 0;  // in this turn, for the inbox
+
+  ServingMetrics now_;  // the worker's own copy
+  mutable std::mutex metrics_mutex_;
+  ServingMetrics published_;
+};
+
+}  // namespace inferno
