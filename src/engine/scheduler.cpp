@@ -31,7 +31,7 @@ std::uint32_t Scheduler::available() const {
   return pool_.available() + blocks_cached();
 }
 
-std::span<const std::uint32_t> Scheduler::path(const ServedRequest& request, std::size_t from) const {
+std::span<const std::uint32_t> Scheduler::path(const ServedRequest& request, std::size_t from) {
   return std::span(request.cache->blocks()).first(request.shared).subspan(from);
 }
 

@@ -115,7 +115,7 @@ class Scheduler {
   void give_back(ServedRequest& request);
   void enqueue(std::unique_ptr<ServedRequest> request);
   bool uses_tree(const ServedRequest& request) const { return tree_ && request.use_prefix_cache; }
-  std::span<const std::uint32_t> path(const ServedRequest& request, std::size_t from = 0) const;
+  static std::span<const std::uint32_t> path(const ServedRequest& request, std::size_t from = 0);
 
   SchedulerSettings settings_;
   BlockPool pool_;
