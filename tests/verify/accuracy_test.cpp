@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <iostream>
 #include <string>
-#include <thread>  // reference_logits starts threads: ThreadSanitizer should see it
 #include <vector>
 
 #include "backend/registry.hpp"
