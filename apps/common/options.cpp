@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <random>
 
+#include "common/command_line.hpp"
+
 namespace inferno::cli {
 namespace {
 
@@ -17,8 +19,10 @@ bool parse_number(std::string_view text, T& value) {
 }  // namespace
 
 void ModelOption::add_to(CLI::App& command) {
-  command.add_option("-m,--model", path,
-                     "GGUF file (default: the model that ships with inferno, or $INFERNO_MODEL)");
+  command
+      .add_option("-m,--model", path,
+                  "GGUF file (default: the model that ships with inferno, or $INFERNO_MODEL)")
+      ->check(check_not_empty);
   command.add_flag("--no-mmap", no_mmap, "read the file into memory instead of mapping it");
 }
 

@@ -4,27 +4,49 @@
 #include <exception>
 #include <fmt/format.h>
 #include <new>
+#include <string>
 
 #include <inferno/error.hpp>
 
 namespace inferno::cli {
+namespace {
+
+/// One line on stderr, whatever is in the text; nothing if stderr is closed or full.
+void print_error(std::string_view text) {
+  std::string line = "error: ";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+  line += '\n';
+  (void)std::fputs(line.c_str(), stderr);
+}
+
+}  // namespace
 
 int run_program(const std::function<int()>& work, std::string_view usage) {
   try {
     const int code = work();
-    if (std::fflush(stdout) != 0) {
-      fmt::print(stderr, "error: cannot write to stdout\n");
+    // An earlier write may have failed without anybody looking.
+    const bool failed = std::ferror(stdout) != 0;
+    if (std::fflush(stdout) != 0 || failed) {
+      print_error("cannot write to stdout");
       return kFailed;
     }
     return code;
   } catch (const UsageError& error) {
-    fmt::print(stderr, "error: {}\n{}", error.what(), usage);
+    print_error(error.what());
+    (void)std::fwrite(usage.data(), 1, usage.size(), stderr);
     return kBadUsage;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory; try a smaller context or a smaller model\n");
+    print_error("out of memory; try a smaller context or a smaller model");
     return kFailed;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    print_error(error.what());
     return kFailed;
   }
 }

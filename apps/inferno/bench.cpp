@@ -73,7 +73,8 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("--repeats", workload.repeats, "runs of each, after one that warms up; medians count")
       ->capture_default_str();
   options->engine.add_to(*command);
-  command->add_flag("--ladder", options->ladder, "scalar, simd, parallel and pool side by side");
+  command->add_flag("--ladder", options->ladder, "scalar, simd, parallel and pool side by side")
+      ->excludes("--backend");
   command->add_flag("--json", options->json, "as JSON");
   set_examples(*command,
                "  inferno bench\n"

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "command.hpp"
+#include "common/command_line.hpp"
 #include "common/generate_run.hpp"
 #include "common/options.hpp"
 
@@ -25,7 +26,9 @@ void add_generate(CLI::App& app, Action& action) {
   options->model.add_to(*command);
   command->add_option("-p,--prompt", options->request.prompt, "raw text; control tokens in it are recognized")
       ->capture_default_str();
-  command->add_option("--ids", options->ids, "prompt as token ids, 1,2,3, instead of text")->excludes("-p");
+  command->add_option("--ids", options->ids, "prompt as token ids, 1,2,3, instead of text")
+      ->check(check_not_empty)
+      ->excludes("-p");
   command->add_option("-n,--max-tokens", options->request.max_tokens, "tokens to generate at most")
       ->capture_default_str();
   command->add_option("--stop", options->request.stop, "end right before this text; may be repeated")

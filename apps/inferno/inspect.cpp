@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "command.hpp"
+#include "common/command_line.hpp"
 #include "common/options.hpp"
 #include "gguf/describe.hpp"
 
@@ -29,7 +30,9 @@ void add_inspect(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("inspect", "print a GGUF file's metadata, tensor table and totals");
   const auto options = std::make_shared<InspectOptions>();
   options->model.add_to(*command);
-  command->add_option("file", options->file, "GGUF file, instead of -m");
+  command->add_option("file", options->file, "GGUF file, instead of -m")
+      ->check(check_not_empty)
+      ->excludes("-m");
   command->add_flag("--json", options->json, "as JSON: {version, alignment, metadata, tensors, total_bytes}");
   set_examples(*command,
                "  inferno inspect\n  inferno inspect -m model-00001-of-00003.gguf\n  inferno inspect --json "

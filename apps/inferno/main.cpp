@@ -2,13 +2,14 @@
 // (0 done, 1 the work failed, 2 bad usage). Results go to stdout, everything else to stderr.
 
 #include "command.hpp"
+#include "common/command_line.hpp"
 #include "common/program.hpp"
 #include "version.hpp"
 
 namespace {
 
 int run(int argc, char** argv) {
-  CLI::App app{"inferno: LLM inference for Qwen3 checkpoints in GGUF"};
+  CLI::App app{"inferno: LLM inference for Qwen3 checkpoints in GGUF", "inferno"};
   app.set_version_flag("--version", "inferno " INFERNO_VERSION);
   app.require_subcommand(1);
   inferno::cli::Action action;
@@ -24,11 +25,7 @@ int run(int argc, char** argv) {
                              "  inferno generate -p \"Once upon a time\" -n 200 --temp 0.8\n"
                              "  inferno inspect -m model.gguf\n"
                              "  inferno COMMAND --help");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : inferno::cli::kBadUsage;
-  }
+  if (const auto code = inferno::cli::parse_command_line(app, argc, argv)) return *code;
   return action();
 }
 

@@ -8,6 +8,7 @@
 #include <inferno/error.hpp>
 
 #include "backend/cpu/cpu_backends.hpp"
+#include "backend/cpu/parallel/policy.hpp"
 #include "backend/cpu/reference/executor.hpp"
 #include "backend/cpu/scalar/executor.hpp"
 #include "platform/log.hpp"
@@ -93,7 +94,9 @@ struct Preference {
 };
 
 constexpr std::array<std::string_view, 3> kGpuOrder = {"cuda", "vulkan", "pool"};
-constexpr std::array<std::string_view, 5> kAutoOrder = {"cuda", "vulkan", "pool", "simd", "scalar"};
+// Not scalar: its arithmetic is another, and whoever asked for nothing must not get other bits than
+// everybody.
+constexpr std::array<std::string_view, 4> kAutoOrder = {"cuda", "vulkan", "pool", "simd"};
 constexpr std::array<Preference, 2> kPreferences = {{{"gpu", kGpuOrder}, {"auto", kAutoOrder}}};
 
 const Backend* find_backend(std::string_view name) {
@@ -163,6 +166,10 @@ std::vector<BackendStatus> list_backends() {
 
 std::unique_ptr<Executor> create_executor(std::string_view name, const LoadedModel& model,
                                           const BackendOptions& options) {
+  if (options.threads > cpu::kMaxThreads) {
+    throw UsageError(
+        fmt::format("{} threads were asked for; expected at most {}", options.threads, cpu::kMaxThreads));
+  }
   const Preference* preference = find_preference(name);
   if (preference != nullptr) return create_preferred(*preference, model, options);
   const Backend* backend = find_backend(name);

@@ -18,11 +18,18 @@ namespace {
 /// Cache blocks hold this many positions: the split length of attention, so a block is never cut by a split.
 constexpr std::uint32_t kBlockSize = kSplitPositions;
 
+/// So that positions rounded up to whole blocks can still be counted.
+constexpr std::uint32_t kMaxContext = std::uint32_t{1} << 31U;
+
 std::uint32_t blocks_for(std::uint32_t positions) {
   return (positions + kBlockSize - 1) / kBlockSize;
 }
 
 void check_options(const EngineOptions& options, KvKind kv_kind) {
+  if (options.context > kMaxContext) {
+    throw UsageError(fmt::format("a context of {} positions was asked for; expected at most {}",
+                                 options.context, kMaxContext));
+  }
   if (options.steps_per_submit == 0) throw UsageError("steps per submission is 0; expected at least 1");
   if (options.prefill_chunk == 0) throw UsageError("the prefill chunk is 0; expected at least 1 token");
   if (kv_kind == KvKind::none && options.steps_per_submit > 1) {
@@ -102,7 +109,8 @@ Generation Engine::generate(const Request& request, const TextCallback& on_text)
   const auto limit = state.context_limit();
   if (prompt.size() >= limit) {
     throw UsageError(
-        fmt::format("the prompt has {} tokens, the context holds {}; shorten the prompt or raise --ctx",
+        fmt::format("the prompt has {} tokens, the context holds {} and needs room for one more; shorten the "
+                    "prompt or raise --ctx",
                     prompt.size(), limit));
   }
   const auto room = limit - static_cast<std::uint32_t>(prompt.size());

@@ -24,6 +24,20 @@ constexpr std::size_t kPathLimit = 1024;
 
 }  // namespace
 
+template <typename Make>
+void AtomicFile::take_temporary_name(const Make& make) {
+  constexpr int kAttempts = 100;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    temporary_ = path_;
+    temporary_ += fmt::format(".{}-{}.tmp", ::getpid(), attempt);
+    if (make()) return;
+    if (errno != EEXIST) break;
+  }
+  const int code = errno;
+  temporary_.clear();
+  fail(path_, "cannot be written", code);
+}
+
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   std::error_code ignored;
   if (std::filesystem::is_symlink(path_, ignored)) {
@@ -36,20 +50,20 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
         fmt::format("{}: cannot be written: expected a regular file or none, found a directory or device",
                     quote(path.native(), kPathLimit)));
   }
-  constexpr int kAttempts = 100;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    temporary_ = path_;
-    temporary_ += fmt::format(".{}-{}.tmp", ::getpid(), attempt);
-    descriptor_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                                        0666));  // NOLINT: the umask narrows it
-    if (descriptor_) return;
-    if (errno != EEXIST) break;
-  }
-  fail(path_, "cannot be written", errno);
+  constexpr int kMode = 0666;  // the umask narrows it
+#ifdef O_TMPFILE
+  const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
+  descriptor_ = FileDescriptor(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
+  if (descriptor_) return;
+#endif
+  take_temporary_name([&] {
+    descriptor_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
+    return static_cast<bool>(descriptor_);
+  });
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_) ::unlink(temporary_.c_str());
+  if (descriptor_ && !temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -65,6 +79,13 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_.get()) != 0) fail(path_, "cannot be flushed to the disk", errno);
+  if (temporary_.empty()) {
+    // A name cannot be given in place of another file's: first one of its own.
+    const auto nameless = fmt::format("/proc/self/fd/{}", descriptor_.get());
+    take_temporary_name([&] {
+      return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    });
+  }
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "cannot be given its name", errno);
   descriptor_ = FileDescriptor();
 }

@@ -9,8 +9,10 @@
 
 namespace inferno {
 
-/// A file that appears under its name whole or not at all: it is written under another name in the same
-/// folder and renamed by `commit`. Without `commit` nothing is left behind and an older file stays as it was.
+/// A file that appears under its name whole or not at all: it is written without a name, where the system can
+/// do that (Linux), else under another name in the same folder, and gets its own by `commit`. Without
+/// `commit` nothing is left behind and an older file stays as it was; without a name not even if the process
+/// is killed.
 class AtomicFile {
  public:
   /// Throws Error if the folder cannot be written or `path` is there and no regular file. A symbolic link is
@@ -26,8 +28,12 @@ class AtomicFile {
   void commit();
 
  private:
+  /// Tries names beside the file's own until `make`, which says whether it worked, does not find one taken.
+  template <typename Make>
+  void take_temporary_name(const Make& make);
+
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  // the other name; empty as long as there is none
   FileDescriptor descriptor_;
   std::uint64_t written_ = 0;
 };

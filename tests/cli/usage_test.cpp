@@ -1,8 +1,11 @@
 // Exit codes, help, and what goes where: 0 done, 1 the work failed, 2 bad usage; results on stdout, the rest
 // on stderr.
 
+#include <algorithm>
+#include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include "cli/program.hpp"
 
@@ -40,6 +43,20 @@ TEST(Usage, BadUsageIsExitCode2AndSaysSoOnStderr) {
       {"generate", "--no-such-option"},
       {"generate", "-n", "-1"},
       {"generate", "-n", "many"},
+      {"generate", "-n", "010"},
+      {"generate", "-n", ""},
+      {"generate", "-n", "5e3"},
+      {"generate", "--seed", "18446744073709551616", "-n", "1"},
+      {"generate", "--seed", "-1", "-n", "1"},
+      {"generate", "--temp=", "--seed", "1", "-n", "1"},
+      {"generate", "-m", "", "-n", "1"},
+      {"generate", "--ids", "", "-n", "1"},
+      {"generate", "--threads", "1025", "-n", "1"},
+      {"generate", "--threads", "4294967295", "--backend", "pool", "-n", "1"},
+      {"generate", "--ctx", "4294967295", "-n", "1"},
+      {"inspect", ""},
+      {"inspect", "-m", "one.gguf", "two.gguf"},
+      {"bench", "--ladder", "--backend", "simd"},
       {"generate", "--kv", "large", "-n", "1"},
       {"generate", "--backend", "abacus", "-n", "1"},
       {"generate", "--temp", "-1", "-n", "1"},
@@ -143,6 +160,51 @@ TEST(ModelGenerate, RefusesWhatItCannotRead) {
   }
   EXPECT_EQ(run_model_generate({"/no/such/file", "x", "1"}).code, 1);
   EXPECT_EQ(run_model_generate({"--help"}).code, 0);
+}
+
+TEST(Usage, AnEmptyValueDoesNotSwallowTheNextOption) {
+  const auto ran = run_inferno({"tokenize", "--json", "--decode="});
+  EXPECT_EQ(ran.code, run_inferno({"tokenize", "--json", "--decode", ""}).code);
+  const auto generated = run_inferno({"generate", "--prompt=", "--json", "-n", "1"});
+  EXPECT_EQ(generated.code, run_inferno({"generate", "--prompt", "", "--json", "-n", "1"}).code);
+  if (generated.code == 0) {
+    EXPECT_THAT(generated.out, HasSubstr("\"prompt_ids\""));
+  }
+}
+
+TEST(Usage, ErrorsAreOneLineWithoutControlCharacters) {
+  for (const std::string text : {"a\nb", "\x1b[31mred", "tab\there"}) {
+    for (const std::vector<std::string>& words : {std::vector<std::string>{text},
+                                                  {"generate", "-n", text},
+                                                  {"synth", "--preset", text, "/tmp/never.gguf"}}) {
+      const auto ran = run_inferno(words);
+      EXPECT_EQ(ran.code, 2);
+      EXPECT_EQ(std::count_if(ran.err.begin(), ran.err.end(), [](unsigned char c) { return c < 0x20; }), 1)
+          << ran.err;
+      EXPECT_THAT(ran.err, testing::StartsWith("error: "));
+    }
+  }
+}
+
+/// What the shell says of a command line of the program.
+int code_of(const std::string& arguments) {
+  const int status = std::system((std::string(INFERNO_PROGRAM) + " " + arguments).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Usage, ResultsThatCannotBeWrittenAreAFailure) {
+  for (const std::string command :
+       {"inspect", "inspect --json", "--version", "--help", "backends", "tokenize hello", "generate -n 1"}) {
+    EXPECT_EQ(code_of(command + " >/dev/full 2>/dev/null"), 1) << command;
+  }
+  EXPECT_EQ(code_of("inspect >&- 2>/dev/null"), 1);
+}
+
+TEST(Usage, AClosedOrFullStderrChangesNoExitCode) {
+  EXPECT_EQ(code_of("generate --backend abacus 2>/dev/full"), 2);
+  EXPECT_EQ(code_of("generate --backend abacus 2>&-"), 2);
+  EXPECT_EQ(code_of("generate -m /no/such/file 2>/dev/full"), 1);
+  EXPECT_EQ(code_of("inspect >/dev/full 2>&-"), 1);
 }
 
 }  // namespace

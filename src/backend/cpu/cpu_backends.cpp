@@ -43,10 +43,6 @@ Offer create(std::string_view name, Threading threading, const LoadedModel& mode
   if (options.device != 0) {
     return {nullptr, fmt::format("it has one device, number 0; {} was asked for", options.device)};
   }
-  if (options.threads > kMaxThreads) {
-    return {nullptr,
-            fmt::format("{} threads were asked for; expected at most {}", options.threads, kMaxThreads)};
-  }
   const auto budget = cpu_budget();
   std::uint32_t threads = 1;
   if (threading == Threading::serial) {

@@ -1,0 +1,103 @@
+#include "common/command_line.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <fmt/format.h>
+#include <iostream>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include <inferno/error.hpp>
+
+#include "platform/quote.hpp"
+
+namespace inferno::cli {
+namespace {
+
+template <typename Number>
+bool is_all_number(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// The library reads 010 as eight and "" as zero, and takes what is too large for the largest.
+std::string check_count(const std::string& text) {
+  const bool padded = text.size() > 1 && text.front() == '0';
+  if (is_all_number<std::uint64_t>(text) && !padded) return {};
+  return fmt::format("{} is no whole number from 0 to {}", quote(text), UINT64_MAX);
+}
+
+std::string check_float(const std::string& text) {
+  if (is_all_number<double>(text)) return {};
+  return fmt::format("{} is no number", quote(text));
+}
+
+void make_strict(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const auto type = option->get_type_name();
+    if (type.find("UINT") != std::string::npos) option->check(check_count);
+    if (type.find("FLOAT") != std::string::npos) option->check(check_float);
+  }
+  for (CLI::App* command : app.get_subcommands({})) make_strict(*command);
+}
+
+/// The words as the library takes them, last first. It takes the next word for the value of "--option=",
+/// which must be nothing instead.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words;
+  bool options = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word(argv[i]);
+    if (word == "--") options = false;
+    if (options && word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1) {
+      words.emplace_back(word.substr(0, word.size() - 1));
+      words.emplace_back();
+    } else {
+      words.emplace_back(word);
+    }
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
+void check_command(const CLI::App& app, int argc, char** argv) {
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (argc > 1 && command->get_name() == argv[1]) return;
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  if (argc > 1 && argv[1][0] == '-') return;  // an option of the program itself
+  const auto what =
+      argc > 1 ? fmt::format("unknown command {}", quote(argv[1])) : std::string("a command is missing");
+  throw UsageError(fmt::format("{}; expected one of {}; see {} --help", what, known, app.get_name()));
+}
+
+}  // namespace
+
+std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
+  make_strict(app);
+  check_command(app, argc, argv);
+  try {
+    app.parse(words_of(argc, argv));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      const int code = app.exit(error);  // help or version
+      std::cout.flush();
+      if (!std::cout) throw Error("cannot write to stdout");
+      return code;
+    }
+    const auto chosen = app.get_subcommands();
+    throw UsageError(fmt::format("{}; see {}{} --help", error.what(), app.get_name(),
+                                 chosen.empty() ? "" : " " + chosen.front()->get_name()));
+  }
+  return std::nullopt;
+}
+
+std::string check_not_empty(const std::string& text) {
+  return text.empty() ? "expected a text that is not empty" : std::string();
+}
+
+}  // namespace inferno::cli
