@@ -39,7 +39,7 @@ INFERNO_PORTABLE uint fixed_exp2(uint fraction) {
 
 /// The weight of a logit `distance` >= 0 (or +infinity) below the largest.
 INFERNO_PORTABLE uint weight_of(float distance, float scale) {
-  float x = distance * scale;
+  float x = multiply(distance, scale);
   if (!(x < 4294967296.0F)) return 0U;
   uint u = uint(x);
   uint k = u >> 27;

@@ -10,6 +10,7 @@ namespace inferno::sampling {
 
 using arith::float_bits;
 using arith::float_from_bits;
+using arith::multiply;
 using arith::multiply_high;
 using arith::uint;
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sampling/fixed_exp.hpp"
+#include "sampling/fixed_settings.hpp"
 #include "sampling/philox.hpp"
 #include "sampling/select.hpp"
 #include "sampling/settings.hpp"
@@ -14,6 +15,7 @@ namespace inferno {
 namespace {
 
 using sampling::Cut;
+using sampling::fixed_share;
 using sampling::kOne;
 using sampling::order_key;
 
@@ -78,11 +80,6 @@ void mask_logits(std::span<float> logits, std::span<const std::uint32_t> allowed
   }
 }
 
-// Units of 2^-31, rounded up; exact for shares from 2^-7 on. Double is exact for every float share.
-std::uint32_t fixed_share(float share) {
-  return static_cast<std::uint32_t>(std::ceil(static_cast<double>(share) * kOne));
-}
-
 // ceil(share * mass / 2^31), spelled in 64-bit integers: share <= 2^31, mass < 2^63.
 std::uint64_t share_of_mass(std::uint32_t share, std::uint64_t mass) {
   const std::uint64_t low = std::uint64_t{share} * (mass & 0xFFFFFFFFU);
@@ -125,7 +122,7 @@ class Candidates {
   }
 
   void weigh(std::uint32_t best_key, float temperature) {
-    const auto scale = static_cast<float>(0x1p27 * 1.4426950408889634 / static_cast<double>(temperature));
+    const float scale = sampling::weight_scale(temperature);
     const float best = sampling::value_of_key(best_key);
     mass_ = 0;
     for (std::size_t i = 0; i < size_; ++i) {

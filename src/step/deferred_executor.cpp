@@ -44,6 +44,9 @@ struct DeferredExecutor::State {
   StepPlan plan;
   std::vector<std::int32_t> tokens;
   StepOutputs outputs;
+  // Of a chain of steps on the device.
+  std::vector<std::uint32_t> chain_rows;  // the batch's rows that it began with
+  std::vector<std::int32_t> chain_ids;    // [steps][chain_rows]
 
   void check_alive(std::string_view call) const {
     if (!lost.empty()) throw DeviceLost(lost);
@@ -127,6 +130,7 @@ void DeferredExecutor::reserve(const Limits& limits) {
   try {
     allocate(limits);  // first: it knows how much memory there is
     state.slots = SlotTable(limits.slots, config_.vocab_size);
+    if (samples_on_device()) state.slots.choose_on_device();
   } catch (const std::bad_alloc&) {
     throw cannot("out of memory");
   } catch (const std::length_error&) {
@@ -204,7 +208,9 @@ void DeferredExecutor::cancel(Ticket ticket) {
   const std::lock_guard lock(state.mutex);
   if (state.queue.empty() || ticket < state.queue.front()->ticket()) return;
   const Ticket index = ticket - state.queue.front()->ticket();
-  if (index < state.queue.size()) state.queue[index]->cancel();
+  if (index >= state.queue.size()) return;
+  state.queue[index]->cancel();
+  if (index == 0) cancel_chain();
 }
 
 void DeferredExecutor::copy_blocks(std::span<const BlockCopy> copies) {
@@ -293,10 +299,14 @@ void DeferredExecutor::run_one_step(Submission& submission) {
                       capabilities_.backend, submission.step(), submission.ticket()));
     }
     state.outputs.start(submission, state.plan, state.tokens, state.slots);
-    const StepWork work{state.plan, state.tokens, batch, state.outputs.observer()};
-    run_step(work, state.outputs);
-    state.outputs.finish();
-    submission.finish_step();
+    const StepWork work{state.plan, state.tokens, batch, state.outputs.observer(), &state.slots};
+    if (is_chain(submission, work)) {
+      run_chained_steps(submission, work);
+    } else {
+      run_step(work, state.outputs);
+      state.outputs.finish();
+      submission.finish_step();
+    }
   } catch (const DeviceLost& error) {
     state.in_step = false;
     state.lost = error.what();
@@ -307,6 +317,66 @@ void DeferredExecutor::run_one_step(Submission& submission) {
     submission.fail_all(fmt::format("step {}: an exception of an unknown kind", submission.step()));
   }
   state.in_step = false;
+}
+
+/// Whether the device can go on by itself from this step on: several steps are wanted, every row has one
+/// token and one choice, and nobody watches.
+bool DeferredExecutor::is_chain(const Submission& submission, const StepWork& first) const {
+  const StepPlan& plan = first.plan;
+  const std::size_t rows = plan.rows.size();
+  if (submission.steps_left() < 2 || first.observer != nullptr || plan.positions.size() != rows ||
+      plan.outputs.size() != rows || plan.head_tokens.size() != rows) {
+    return false;
+  }
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    if (!state_->outputs.wants_choice(row) || state_->outputs.wants_hidden(row)) return false;
+  }
+  return can_chain(first, submission.stop_ids());
+}
+
+/// Runs what is left of a submission on the device, and then takes the steps in one by one as if they had
+/// been run so. A step in which there was nothing to choose is run again by itself: what is wrong is found in
+/// its logits.
+void DeferredExecutor::run_chained_steps(Submission& submission, const StepWork& first) {
+  State& state = *state_;
+  const std::uint32_t steps = submission.steps_left();
+  state.chain_rows.clear();
+  for (const RowPlan& row : first.plan.rows) state.chain_rows.push_back(row.row);
+  state.chain_ids.resize(steps * state.chain_rows.size());
+  start_chain();
+  if (submission.cancelled()) return;
+  state.outputs.add_dispatches(run_chain(first, steps, submission.stop_ids(), state.chain_ids));
+
+  for (std::uint32_t step = 0; step < steps && !submission.done(); ++step) {
+    const auto ids =
+        std::span(state.chain_ids).subspan(step * state.chain_rows.size(), state.chain_rows.size());
+    bool cancelled = false;
+    bool dry = false;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (!submission.running(state.chain_rows[i])) continue;
+      cancelled = cancelled || ids[i] == kChainStopped;
+      dry = dry || ids[i] == kChainDry;
+    }
+    if (cancelled) return;
+    if (step > 0) {
+      plan_chained_step(submission.batch(), state.limits, submission.step(), submission.runs(), state.plan);
+      submission.fill_tokens(state.tokens);
+      state.outputs.start(submission, state.plan, state.tokens, state.slots);
+    }
+    if (dry) {
+      run_step({state.plan, state.tokens, submission.batch(), nullptr, &state.slots}, state.outputs);
+    } else {
+      std::uint32_t head_row = 0;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (!submission.running(state.chain_rows[i])) continue;
+        state.outputs.take_hidden(head_row, {});
+        state.outputs.take_choice(head_row++, ids[i]);
+      }
+    }
+    state.outputs.finish();
+    submission.finish_step();
+    if (dry) return;
+  }
 }
 
 }  // namespace inferno

@@ -10,6 +10,7 @@
 #include "model/config.hpp"
 #include "step/executor.hpp"
 #include "step/plan.hpp"
+#include "step/slots.hpp"
 
 namespace inferno {
 
@@ -19,6 +20,7 @@ struct StepWork {
   std::span<const std::int32_t> tokens;  ///< [T] ids of this step
   const StepBatch& batch;                ///< for the block tables: indexed by RowPlan::row
   StageObserver* observer = nullptr;
+  SlotTable* slots = nullptr;  ///< for backends that choose by slots on their device
 
   /// The block table of a running row.
   std::span<const std::uint32_t> table(const RowPlan& row) const {
@@ -43,6 +45,20 @@ class HeadConsumer {
   virtual bool wants_logits(std::uint32_t head_row) const = 0;
   /// `logits` [V], valid during the call. Chooses, scores, or hands on.
   virtual void take_logits(std::uint32_t head_row, std::span<const float> logits) = 0;
+
+  // For devices, where every byte that comes back is waited for.
+
+  /// Whether somebody asks for the hidden state of this head row; if not, take_hidden may be given an empty
+  /// one.
+  virtual bool wants_hidden(std::uint32_t head_row) const = 0;
+  /// Whether all that is wanted of the logits is what the row's slot chooses, or the index of the largest
+  /// (the lowest of equals) for kGreedySlot and greedy slots. Then `take_choice` may be called in place of
+  /// take_logits; not if there is a NaN among them or nothing left to choose: what is wrong is found in the
+  /// logits.
+  virtual bool wants_choice(std::uint32_t head_row) const = 0;
+  virtual void take_choice(std::uint32_t head_row, std::int32_t id) = 0;
+  /// Counts what the backend made of the step's stages.
+  virtual void add_dispatches(std::uint64_t count) = 0;
 };
 
 class Submission;
@@ -88,8 +104,31 @@ class DeferredExecutor : public Executor {
   /// than hold both at once. Cache blocks are to be set to zero, so that no export shows what memory held
   /// before.
   virtual void allocate(const Limits& limits) = 0;
+  /// Whether `run_step` and `run_chain` choose by slots on the device, too. Asked after `allocate`.
+  virtual bool samples_on_device() const { return false; }
   /// Runs one model step: appends to the cache, hands hidden states and logits to `head`.
   virtual void run_step(const StepWork& work, HeadConsumer& head) = 0;
+  // Steps that follow each other on the device, each row's choice its next token, without asking the host
+  // between them. A backend that cannot do that leaves these as they are.
+
+  /// Whether steps from `first` on, whose rows have one token and one choice each, can be chained on the
+  /// device.
+  virtual bool can_chain(const StepWork& /*first*/, const StopIds& /*stop_ids*/) const { return false; }
+  /// Forgets what `cancel_chain` said before.
+  virtual void start_chain() {}
+  /// Runs `steps` steps. ids [steps][rows of first] are what they chose: kChainStopped where a row was not
+  /// running any more, because it had chosen a stop id or the chain was cancelled; kChainDry where there was
+  /// nothing to choose: the row's later steps then count as not run. A row that runs no more writes nothing
+  /// to the cache. Returns the dispatches that were made of the steps.
+  virtual std::uint64_t run_chain(const StepWork& /*first*/, std::uint32_t /*steps*/,
+                                  const StopIds& /*stop_ids*/, std::span<std::int32_t> /*ids*/) {
+    return 0;
+  }
+  /// From any thread, while a chain may be running: no more of its steps are wanted.
+  virtual void cancel_chain() {}
+  static constexpr std::int32_t kChainStopped = -1;
+  static constexpr std::int32_t kChainDry = -2;
+
   /// One cache block as bytes, at any alignment; every block has `block_bytes()`. Asked after `allocate`.
   virtual std::size_t block_bytes() const = 0;
   virtual void copy_block(std::uint32_t source, std::uint32_t target) = 0;
@@ -101,6 +140,8 @@ class DeferredExecutor : public Executor {
   void drain();
   void run_oldest();
   void run_one_step(Submission& submission);
+  bool is_chain(const Submission& submission, const StepWork& first) const;
+  void run_chained_steps(Submission& submission, const StepWork& first);
 
   const ModelConfig& config_;
   Capabilities capabilities_;

@@ -70,16 +70,50 @@ std::uint32_t StepOutputs::position(std::uint32_t head_row) const {
   return plan_->positions[plan_->head_tokens[head_row]];
 }
 
-bool StepOutputs::wants_logits(std::uint32_t head_row) const {
+std::span<const OutputPlan> StepOutputs::outputs_of(std::uint32_t head_row) const {
   // Outputs are few per head row, and those before next_ are behind us.
+  const auto left = std::span(plan_->outputs).subspan(next_);
   const auto first = std::lower_bound(
-      plan_->outputs.begin() + static_cast<std::ptrdiff_t>(next_), plan_->outputs.end(), head_row,
+      left.begin(), left.end(), head_row,
       [](const OutputPlan& output, std::uint32_t wanted) { return output.head_row < wanted; });
-  for (auto output = first; output != plan_->outputs.end() && output->head_row == head_row; ++output) {
-    if (!submission_->running(output->row)) return false;
-    if (submission_->batch().outputs[output->output].kind != OutputKind::hidden) return true;
+  const auto end = std::find_if(first, left.end(),
+                                [head_row](const OutputPlan& output) { return output.head_row != head_row; });
+  return {first, end};
+}
+
+bool StepOutputs::wants_logits(std::uint32_t head_row) const {
+  for (const OutputPlan& output : outputs_of(head_row)) {
+    if (!submission_->running(output.row)) return false;
+    if (submission_->batch().outputs[output.output].kind != OutputKind::hidden) return true;
   }
   return false;
+}
+
+bool StepOutputs::wants_hidden(std::uint32_t head_row) const {
+  const auto outputs = outputs_of(head_row);
+  return std::any_of(outputs.begin(), outputs.end(), [this](const OutputPlan& output) {
+    return submission_->batch().outputs[output.output].kind == OutputKind::hidden;
+  });
+}
+
+/// Whether a device can choose for a row: the largest logit, or by the row's slot, unless drafts have a
+/// history that the slot does not know.
+bool StepOutputs::chooses_on_device(std::uint32_t row) const {
+  const std::uint32_t index = submission_->batch().slots[row];
+  if (index == kGreedySlot) return true;
+  const SlotTable::Slot& slot = (*slots_)[index];
+  if (slot.is_plain_greedy()) return true;
+  return slots_->chooses_on_device(slot) && !(submission_->has_drafts(row) && uses_history(slot.settings));
+}
+
+bool StepOutputs::wants_choice(std::uint32_t head_row) const {
+  if (observer_ != nullptr || !wants_logits(head_row)) return false;
+  const auto outputs = outputs_of(head_row);
+  return std::all_of(outputs.begin(), outputs.end(), [this](const OutputPlan& output) {
+    const OutputKind kind = submission_->batch().outputs[output.output].kind;
+    if (kind == OutputKind::hidden) return true;
+    return kind == OutputKind::token && chooses_on_device(output.row);
+  });
 }
 
 void StepOutputs::take_hidden(std::uint32_t head_row, std::span<const float> hidden) {
@@ -89,7 +123,7 @@ void StepOutputs::take_hidden(std::uint32_t head_row, std::span<const float> hid
                     head_row, logits_due_ ? "the logits" : "that", logits_due_ ? taken_ - 1 : taken_));
   }
   ++taken_;
-  take_outputs(head_row, hidden, {});
+  take_outputs(head_row, hidden, {{}, {}});
   // Asked after: a hidden state that holds a NaN has just failed the row.
   logits_due_ = wants_logits(head_row);
 }
@@ -101,14 +135,27 @@ void StepOutputs::take_logits(std::uint32_t head_row, std::span<const float> log
   }
   logits_due_ = false;
   if (observer_ != nullptr && lm_head_ended_) begin_argmax();
-  take_outputs(head_row, hidden_, logits);
+  take_outputs(head_row, hidden_, {logits, {}});
+}
+
+void StepOutputs::take_choice(std::uint32_t head_row, std::int32_t id) {
+  if (taken_ == 0 || head_row != taken_ - 1) {
+    throw Error(
+        fmt::format("the backend handed over the choice of head row {} before its hidden state", head_row));
+  }
+  logits_due_ = false;
+  take_outputs(head_row, hidden_, {{}, id});
+}
+
+void StepOutputs::add_dispatches(std::uint64_t count) {
+  submission_->result().dispatches += count;
 }
 
 // Makes the outputs of a head row in their order, as far as they can be made. Called with the hidden state
 // and then, if something needs them, with the logits: a hidden state that is asked for after something that
 // needs logits is held back until they come, because a sink is promised ascending outputs.
-void StepOutputs::take_outputs(std::uint32_t head_row, std::span<const float> hidden,
-                               std::span<const float> logits) {
+void StepOutputs::take_outputs(std::uint32_t head_row, std::span<const float> hidden, const HeadRow& made) {
+  const bool nothing_yet = made.logits.empty() && !made.largest;
   for (; at(head_row); ++next_) {
     const OutputPlan& output = plan_->outputs[next_];
     const Output& wanted = submission_->batch().outputs[output.output];
@@ -116,16 +163,16 @@ void StepOutputs::take_outputs(std::uint32_t head_row, std::span<const float> hi
       if (observer_ != nullptr && wanted.kind == OutputKind::token) chosen_ids_.push_back(-1);
       continue;
     }
-    if (wanted.kind != OutputKind::hidden && logits.empty()) return hold_back(head_row, hidden);
+    if (wanted.kind != OutputKind::hidden && nothing_yet) return hold_back(head_row, hidden);
     switch (wanted.kind) {
       case OutputKind::token:
-        choose(output, logits);
+        choose(output, made);
         break;
       case OutputKind::score:
-        score(output, logits);
+        score(output, made.logits);
         break;
       case OutputKind::logits:
-        hand_on(output, logits);
+        hand_on(output, made.logits);
         break;
       case OutputKind::hidden:
         hand_on(output, hidden);
@@ -154,13 +201,19 @@ void StepOutputs::hand_on(const OutputPlan& output, std::span<const float> value
   }
 }
 
-void StepOutputs::choose(const OutputPlan& output, std::span<const float> logits) {
+void StepOutputs::choose(const OutputPlan& output, const HeadRow& made) {
+  const std::span<const float> logits = made.logits;
   const std::uint32_t slot_index = submission_->batch().slots[output.row];
   Choice choice;
-  if (slot_index == kGreedySlot) {
+  if (made.largest) {
+    choice.id = *made.largest;
+    const bool counts = slot_index != kGreedySlot && !submission_->has_drafts(output.row);
+    if (counts) (*slots_)[slot_index].history.add_generated(choice.id);
+  } else if (slot_index == kGreedySlot) {
     choice = argmax(logits);
   } else {
     SlotTable::Slot& slot = (*slots_)[slot_index];
+    slot.device_current = false;  // what is chosen here a device does not know of
     if (submission_->has_drafts(output.row)) {
       choice = choose_draft(output, slot, logits);
     } else {

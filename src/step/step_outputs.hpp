@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,10 @@ class StepOutputs : public HeadConsumer, public StageObserver {
   void take_hidden(std::uint32_t head_row, std::span<const float> hidden) override;
   bool wants_logits(std::uint32_t head_row) const override;
   void take_logits(std::uint32_t head_row, std::span<const float> logits) override;
+  bool wants_hidden(std::uint32_t head_row) const override;
+  bool wants_choice(std::uint32_t head_row) const override;
+  void take_choice(std::uint32_t head_row, std::int32_t id) override;
+  void add_dispatches(std::uint64_t count) override;
 
   /// What the backend is given to announce its stages to; nullptr if nobody watches.
   StageObserver* observer() { return observer_ == nullptr ? nullptr : this; }
@@ -34,10 +39,18 @@ class StepOutputs : public HeadConsumer, public StageObserver {
  private:
   bool at(std::uint32_t head_row) const;
   std::uint32_t position(std::uint32_t head_row) const;
-  void take_outputs(std::uint32_t head_row, std::span<const float> hidden, std::span<const float> logits);
+  /// What the head made of a row: its logits, or only the index of the largest; nothing yet if both are
+  /// empty.
+  struct HeadRow {
+    std::span<const float> logits;
+    std::optional<std::int32_t> largest;
+  };
+  void take_outputs(std::uint32_t head_row, std::span<const float> hidden, const HeadRow& made);
+  bool chooses_on_device(std::uint32_t row) const;
+  std::span<const OutputPlan> outputs_of(std::uint32_t head_row) const;
   void hold_back(std::uint32_t head_row, std::span<const float> hidden);
   void hand_on(const OutputPlan& output, std::span<const float> values);
-  void choose(const OutputPlan& output, std::span<const float> logits);
+  void choose(const OutputPlan& output, const HeadRow& made);
   Choice choose_draft(const OutputPlan& output, SlotTable::Slot& slot, std::span<const float> logits);
   void score(const OutputPlan& output, std::span<const float> logits);
   void fail(const OutputPlan& output, std::string_view reason);

@@ -27,6 +27,9 @@ class Submission {
   /// Which rows [R] take part in the next step.
   const std::vector<bool>& runs() const { return runs_; }
   bool done() const { return running_ == 0; }
+  std::uint32_t steps_left() const { return max_steps_ - result_.steps; }
+  const StopIds& stop_ids() const { return stop_ids_; }
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
   /// From any thread.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
