@@ -12,7 +12,7 @@ build_needs=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libfmt-
   libcli11-dev nlohmann-json3-dev libpcre2-dev libutf8proc-dev libxxhash-dev libvulkan-dev glslc:glslc)
 # What the tests of the Vulkan backend run on where there is no GPU.
 # shellcheck disable=SC2034
-vulkan_needs=(libvulkan1 mesa-vulkan-drivers)
+vulkan_needs=(libvulkan1 mesa-vulkan-drivers vulkan-validationlayers spirv-cross:spirv-cross)
 
 # say TEXT...: one line for the person, on stderr: stdout belongs to results.
 say() { printf '%s\n' "$*" >&2; }

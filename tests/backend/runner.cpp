@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
 #include <numeric>
@@ -83,6 +84,100 @@ std::vector<std::int32_t> Runner::greedy(std::span<const std::int32_t> prompt, s
   return chosen;
 }
 
+Logits run_rows(Executor& executor, const LoadedModel& model, const std::vector<Ids>& rows, std::size_t chunk,
+                std::uint32_t block_size) {
+  const std::size_t length = rows[0].size();
+  const auto blocks_per_row = static_cast<std::uint32_t>((length + block_size - 1) / block_size);
+  Limits limits;
+  limits.max_rows = static_cast<std::uint32_t>(rows.size());
+  limits.max_tokens = static_cast<std::uint32_t>(rows.size() * chunk);
+  limits.max_outputs = limits.max_tokens;
+  limits.block_size = block_size;
+  limits.blocks = blocks_per_row * limits.max_rows;
+  limits.max_context = blocks_per_row * block_size;
+  executor.reserve(limits);
+  Logits logits;
+  for (std::size_t first = 0; first < length; first += chunk) {
+    const auto count = std::min(chunk, length - first);
+    StepBatch batch;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      std::vector<TokenInput> inputs;
+      for (std::size_t i = 0; i < count; ++i) inputs.push_back(TokenInput::of(rows[row][first + i]));
+      std::vector<std::uint32_t> blocks;  // interleaved with those of the other rows
+      for (std::uint32_t b = 0; b < blocks_per_row; ++b) {
+        blocks.push_back(b * limits.max_rows + static_cast<std::uint32_t>(row));
+      }
+      batch.add_row(inputs, static_cast<std::uint32_t>(first), blocks);
+      if (row > 0) continue;
+      for (std::size_t i = 0; i < count; ++i)
+        batch.add_output_at(static_cast<std::uint32_t>(i), OutputKind::logits);
+    }
+    const auto result = executor.wait(executor.submit(batch, {}));
+    EXPECT_EQ(result.status[0], RowStatus::ok);
+    for (const auto& values : result.values) logits.push_back(values);
+  }
+  EXPECT_EQ(logits[0].size(), model.config.vocab_size);
+  return logits;
+}
+
+RandomModel mixed_formats() {
+  RandomModel random;
+  random.hidden_size = 64;
+  random.ffn_size = 96;
+  random.formats = {{"blk.0.attn_q.weight", quant::TensorType::q8_0},
+                    {"blk.0.attn_k.weight", quant::TensorType::f16},
+                    {"blk.0.attn_v.weight", quant::TensorType::q4_0},
+                    {"blk.0.ffn_gate.weight", quant::TensorType::q5_0},
+                    {"blk.1.ffn_down.weight", quant::TensorType::q4_0},
+                    {"blk.1.ffn_up.weight", quant::TensorType::bf16},
+                    {"blk.1.attn_output.weight", quant::TensorType::q5_0}};
+  return random;
+}
+
+void expect_spoilt_weights_are_refused(const std::function<void(const LoadedModel& model)>& make) {
+  RandomModel random;
+  random.formats = {{"blk.1.ffn_up.weight", quant::TensorType::q8_0}};
+  const TemporaryFile file(random);
+  std::size_t offset = 0;
+  {
+    const LoadedModel whole(file.path());
+    const auto& matrix = whole.weights.layers[1].up;
+    std::ifstream bytes(file.path(), std::ios::binary);
+    const std::string all((std::istreambuf_iterator<char>(bytes)), {});
+    offset = all.find(std::string(reinterpret_cast<const char*>(matrix.row(17)), matrix.row_bytes()));
+    ASSERT_NE(offset, std::string::npos);
+  }
+  {
+    std::fstream bytes(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+    bytes.seekp(static_cast<std::streamoff>(offset));
+    bytes.write("\x00\x7C", 2);  // infinity as a float16
+  }
+  const LoadedModel model(file.path());
+  try {
+    make(model);
+    FAIL() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("blk.1.ffn_up.weight"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("row 17"), std::string::npos) << error.what();
+  }
+}
+
+void expect_blocks_move(Executor& one, Executor& other, const LoadedModel& model) {
+  const auto ids = random_ids(40, model.config.vocab_size, 5);
+  const auto expected = run_rows(one, model, {ids}, 40, 16);
+  const auto exported = one.export_blocks(std::vector<std::uint32_t>{0, 1});
+  run_rows(other, model, {ids}, 40, 16);
+  EXPECT_EQ(other.export_blocks(std::vector<std::uint32_t>{0, 1}), exported);
+  other.import_blocks(std::vector<std::uint32_t>{2, 0}, exported);
+  StepBatch batch;
+  std::vector<TokenInput> rest;
+  for (std::size_t i = 32; i < 40; ++i) rest.push_back(TokenInput::of(ids[i]));
+  batch.add_row(rest, 32, {2, 0, 1});
+  batch.add_output(OutputKind::logits);
+  const auto result = other.wait(other.submit(batch, {}));
+  EXPECT_EQ(result.values[0], expected.back());
+}
+
 template <typename Number>
 double relative_error(std::span<const Number> expected, std::span<const float> actual) {
   if (expected.size() != actual.size() || expected.empty()) return std::numeric_limits<double>::infinity();
@@ -105,6 +200,10 @@ std::filesystem::path golden(const std::string& name) {
 
 std::filesystem::path shipped_model() {
   return std::filesystem::path(INFERNO_MODELS) / "tale-12m-q8_0.gguf";
+}
+
+std::filesystem::path model_path(const std::string& name) {
+  return name == "tale" ? shipped_model() : golden(name + ".gguf");
 }
 
 }  // namespace inferno::test

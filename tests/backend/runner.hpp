@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "model/loaded_model.hpp"
 #include "step/executor.hpp"
+#include "support/random_model.hpp"
 
 namespace inferno::test {
 
@@ -53,6 +55,22 @@ class Runner {
   std::size_t vocab_size_;
 };
 
+using Ids = std::vector<std::int32_t>;
+
+/// One sequence in any number of equal or different companions, chunk by chunk; the logits of every position
+/// of row 0. Reserves the executor for it.
+Logits run_rows(Executor& executor, const LoadedModel& model, const std::vector<Ids>& rows, std::size_t chunk,
+                std::uint32_t block_size = 64);
+
+/// A model with formats mixed within a layer.
+RandomModel mixed_formats();
+
+/// `make` refuses a model with a scale that is infinite, by tensor and row.
+void expect_spoilt_weights_are_refused(const std::function<void(const LoadedModel& model)>& make);
+
+/// Blocks that `one` wrote are what `other` would have written, and it goes on from them.
+void expect_blocks_move(Executor& one, Executor& other, const LoadedModel& model);
+
 /// Largest difference divided by the largest magnitude in `expected`.
 template <typename Number>
 double relative_error(std::span<const Number> expected, std::span<const float> actual);
@@ -63,5 +81,7 @@ extern template double relative_error<float>(std::span<const float>, std::span<c
 /// Where goldens and models lie.
 std::filesystem::path golden(const std::string& name);
 std::filesystem::path shipped_model();
+/// A golden by its name, or the shipped model: "tale".
+std::filesystem::path model_path(const std::string& name);
 
 }  // namespace inferno::test

@@ -153,6 +153,52 @@ struct ArgmaxConstants {
   uint chunks;   // argmax_chunks(V)
 };
 
+/// advance: from one chained step to the next, for rows of one token each.
+struct AdvanceConstants {
+  uint rows;
+  uint block_size;
+};
+
+// Words of the buffer `chain` of `advance`: the step that has just run; not 0 if the host wants no more
+// steps; then one word per row, not 0 while it runs.
+const uint kChainStep = 0U;
+const uint kChainCancelled = 1U;
+const uint kChainRunning = 2U;
+
+// What `advance` writes in place of an id: the row was not running; it ran, but there was nothing to choose.
+const int kNotRunning = -1;
+const int kRunsDry = -2;
+
+/// sample: how rows with sampling slots choose.
+struct SampleConstants {
+  uint columns;      // V
+  uint stride;       // floats from row to row of the logits
+  uint most_biases;  // of a slot
+  uint mask_words;   // ceil(V / 32)
+};
+
+// Words of a row's state, as the host makes it from the slot's settings.
+const uint kSampleWords = 16U;
+const uint kSampleFlags = 0U;
+const uint kSampleSlot = 1U;
+const uint kSampleTopK = 2U;                // 0: all
+const uint kSampleShare = 3U;               // top-p in units of 2^-31
+const uint kSampleLeast = 4U;               // min-p in units of 2^-31
+const uint kSampleScale = 5U;               // float: 2^27 log2(e) / temperature
+const uint kSampleSeed = 6U;                // two words, the lower first
+const uint kSampleBiases = 8U;              // how many
+const uint kSampleRepetition = 9U;          // float
+const uint kSampleInverseRepetition = 10U;  // float
+const uint kSamplePresence = 11U;           // float
+const uint kSampleFrequency = 12U;          // float
+
+// Bits of the flags.
+const uint kSampleHere = 1U;       // the row chooses by its slot; else argmax has chosen
+const uint kSampleDraws = 2U;      // not greedy
+const uint kSampleTopP = 4U;       // top-p is below 1
+const uint kSamplePenalizes = 8U;  // the slot's counts have a say, and are kept
+const uint kSampleMasks = 16U;     // only some ids are allowed
+
 INFERNO_PORTABLE_END
 
 #endif  // INFERNO_BACKEND_GPU_KERNEL_CONSTANTS_HPP_

@@ -34,6 +34,9 @@ constexpr std::array<KernelInfo, kKernelCount> kKernels = {{
     {"gather", 3, sizeof(GatherConstants)},
     {"argmax_chunks", 2, sizeof(ArgmaxConstants)},
     {"argmax", 2, sizeof(ArgmaxConstants)},
+    {"adjust", 5, sizeof(SampleConstants)},
+    {"sample", 6, sizeof(SampleConstants)},
+    {"advance", 10, sizeof(AdvanceConstants)},
 }};
 
 const KernelInfo& info(Kernel kernel) {

@@ -126,11 +126,30 @@ enum class Kernel : std::uint8_t {
   argmax_chunks,
   // Stage argmax, second pass. [r the first pass's uvec2; w chosen u32 [rows], or kNothingChosen] (1, rows).
   argmax,
+  // Sampling slots, before the choice. [rw logits float [rows][V256]; r states u32 [rows][kSampleWords]; r
+  // biases
+  // uvec2 [slots][most_biases] (id, bits of the float); r counts u32 [slots][V] (times generated; highest
+  // bit: in the
+  // prompt); r masks u32 [slots][mask_words]] SampleConstants; (ceil(V / 256), rows).
+  adjust,
+  // Sampling slots, the choice: overwrites what argmax chose for rows with kSampleHere. [r logits; r states;
+  // rw
+  // counts; r positions u32 [T]; r head map u32 [rows]; w chosen u32 [rows]] SampleConstants; (rows).
+  sample,
+  // Between two chained steps: what a row chose is its next token. [r chosen u32 [rows]; rw tokens i32
+  // [rows]; rw
+  // positions u32 [rows]; rw cache slots uvec2 [rows]; r tables u32; rw tiles uvec4 [rows]; rw grid of
+  // attention
+  // u32 [3]; r stops i32 (offsets [rows + 1], then ids); rw chain u32 [2 + rows] (kChain...); w ids i32
+  // [steps][rows]] AdvanceConstants; (1). A row that chose a stop id, or nothing, or was cancelled, runs no
+  // more:
+  // its slot becomes kNoBlock, so that nothing of it is stored.
+  advance,
 };
 
-inline constexpr std::uint32_t kKernelCount = static_cast<std::uint32_t>(Kernel::argmax) + 1;
+inline constexpr std::uint32_t kKernelCount = static_cast<std::uint32_t>(Kernel::advance) + 1;
 /// Most bindings of a kernel.
-inline constexpr std::uint32_t kMaxBindings = 9;
+inline constexpr std::uint32_t kMaxBindings = 10;
 
 /// The name: that of the enumerator and of the kernel's SPIR-V.
 std::string_view kernel_name(Kernel kernel);

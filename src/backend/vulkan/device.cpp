@@ -15,6 +15,8 @@
 namespace inferno::vulkan {
 namespace {
 
+/// How long `wait` looks before it sleeps: longer than a decode step of a small model.
+constexpr std::chrono::milliseconds kSpinTime{3};
 constexpr std::uint64_t kStagingBytes = std::uint64_t{32} << 20U;
 /// Every kernel has workgroups of at most this many threads and bytes of shared memory (gpu/kernels.hpp).
 constexpr std::uint32_t kLeastThreads = 256;
@@ -88,6 +90,10 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
       dot_supported_ &&
       options.integer_dot.value_or(dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE);
   capabilities_.software = info.software();
+  if (limits.maxPerStageDescriptorStorageBuffers < gpu::kMaxBindings) {
+    throw Error(fmt::format("{} binds {} buffers to a kernel; expected at least {}", info.name,
+                            limits.maxPerStageDescriptorStorageBuffers, gpu::kMaxBindings));
+  }
   if (limits.maxComputeWorkGroupInvocations < kLeastThreads ||
       limits.maxComputeSharedMemorySize < kLeastSharedBytes) {
     throw Error(
@@ -274,9 +280,26 @@ void VulkanDevice::submit(const gpu::Recording& recording, std::uint32_t times) 
   counters_.dispatches += recording.dispatches() * times;
 }
 
+/// Looks again and again for a while: being woken takes longer than what is left of a step. A device that is
+/// a CPU needs that CPU itself.
+bool VulkanDevice::is_done_soon() {
+  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    std::uint64_t value = 0;
+    check(owner_.functions.semaphore_value(owner_.device, timeline_.get(), &value),
+          "vkGetSemaphoreCounterValue");
+    if (value >= submitted_) {
+      waited_ = submitted_;
+      return true;
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
 void VulkanDevice::wait() {
   if (waited_ == submitted_) return;
   ++counters_.waits;
+  if (!capabilities_.software && is_done_soon()) return;
   const DeviceFunctions& functions = owner_.functions;
   VkSemaphore semaphore = timeline_.get();
   VkSemaphoreWaitInfo info{};

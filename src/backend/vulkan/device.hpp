@@ -15,9 +15,9 @@ namespace inferno::vulkan {
 struct DeviceOptions {
   /// Use kernels with integer dot products: by default where the device has them in hardware. On a device
   /// that cannot run them at all they are not used.
-  std::optional<bool> integer_dot;
+  std::optional<bool> integer_dot = {};
   /// Pretend that the device binds no more than this at once.
-  std::optional<std::uint64_t> max_range;
+  std::optional<std::uint64_t> max_range = {};
 };
 
 /// A Vulkan device, opened.
@@ -45,6 +45,7 @@ class VulkanDevice : public gpu::Device {
   void open(const DeviceInfo& info);
   std::unique_ptr<gpu::Buffer> allocate(std::uint64_t bytes, gpu::Memory memory, std::string_view what);
   gpu::Buffer& staging();
+  bool is_done_soon();
 
   std::shared_ptr<const Instance> instance_;
   VkPhysicalDevice physical_ = nullptr;

@@ -1,8 +1,10 @@
 #include "backend/vulkan/functions.hpp"
 
 #include <array>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <vector>
 
 #include <inferno/error.hpp>
 
@@ -20,7 +22,10 @@ constexpr std::array kLoaderNames = {"libvulkan.so.1", "libvulkan.so"};
 
 Loader open_loader() {
   Loader loader;
-  for (const char* name : kLoaderNames) {
+  std::vector<const char*> names(kLoaderNames.begin(), kLoaderNames.end());
+  // For loaders and drivers in odd places, MoltenVK among them.
+  if (const char* wanted = std::getenv("INFERNO_VULKAN_LOADER")) names = {wanted};
+  for (const char* name : names) {
     void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;
     loader.get_instance_function =
@@ -29,7 +34,7 @@ Loader open_loader() {
     loader.reason = fmt::format("{} is not a Vulkan loader: it has no vkGetInstanceProcAddr", name);
     return loader;
   }
-  loader.reason = fmt::format("there is no Vulkan loader here ({} was not found)", kLoaderNames.front());
+  loader.reason = fmt::format("there is no Vulkan loader here ({} was not found)", names.front());
   return loader;
 }
 

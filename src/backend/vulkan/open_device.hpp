@@ -13,13 +13,13 @@ namespace inferno::vulkan {
 
 struct OpenOptions {
   /// Number of the device; without it the first that is no CPU.
-  std::optional<std::uint32_t> device;
+  std::optional<std::uint32_t> device = {};
   /// With the validation layer, whose complaints are logged and counted.
   bool validation = false;
   /// For tests: kernels with integer dot products or without, whatever suits the device.
-  std::optional<bool> integer_dot;
+  std::optional<bool> integer_dot = {};
   /// For tests: pretend that the device binds no more than this at once.
-  std::optional<std::uint64_t> max_range;
+  std::optional<std::uint64_t> max_range = {};
 };
 
 /// Throws Error saying why there is none.

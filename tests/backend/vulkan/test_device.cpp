@@ -12,7 +12,7 @@ std::unique_ptr<gpu::Device> open_test_device(const TestDeviceOptions& options) 
   const char* validation = std::getenv("INFERNO_TEST_VULKAN_VALIDATION");
   vulkan::OpenOptions open;
   open.device = number == nullptr ? 0 : static_cast<std::uint32_t>(std::stoul(number));
-  open.validation = validation != nullptr && std::string(validation) == "1";
+  open.validation = options.validation || (validation != nullptr && std::string(validation) == "1");
   open.integer_dot = options.integer_dot;
   if (options.max_range != 0) open.max_range = options.max_range;
   return vulkan::open_device(open);

@@ -11,13 +11,13 @@ namespace inferno::test {
 
 struct TestDeviceOptions {
   /// Kernels with integer dot products, even where they are slow, or without; else what is fast.
-  std::optional<bool> integer_dot;
+  std::optional<bool> integer_dot = {};
   std::uint64_t max_range = 0;  ///< pretend that no more than this can be bound; 0: what the device allows
+  bool validation = false;      ///< the validation layer watches (also with INFERNO_TEST_VULKAN_VALIDATION=1)
 };
 
 /// Opens the first Vulkan device, lavapipe where there is no GPU; INFERNO_TEST_VULKAN_DEVICE=N takes another.
-/// With INFERNO_TEST_VULKAN_VALIDATION=1 the validation layer watches. Throws Error where there is none: the
-/// tests need one (Debian: mesa-vulkan-drivers).
+/// Throws Error where there is none: the tests need one (Debian: mesa-vulkan-drivers).
 std::unique_ptr<gpu::Device> open_test_device(const TestDeviceOptions& options = {});
 
 /// The same device for all tests of a program that do not care, opened once: compiling kernels takes time.

@@ -11,12 +11,13 @@
 
 namespace inferno::cpu {
 
-CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy) {
+CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy, const OutsideProducts* outside) {
   const auto& weights = model.weights;
   std::vector<CpuMatrix*> matrices;
-  const auto adopt = [&matrices](CpuMatrix& matrix, const Matrix& source) {
+  const auto adopt = [&matrices, outside](CpuMatrix& matrix, const Matrix& source) {
     matrix.source = source;
-    matrices.push_back(&matrix);
+    matrix.is_outside = outside != nullptr && outside->takes(source);
+    if (!matrix.is_outside && is_packable(*source.format)) matrices.push_back(&matrix);
   };
   layers_.resize(weights.layers.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -35,7 +36,6 @@ CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy) {
 
   std::uint64_t total = 0;
   for (auto* matrix : matrices) {
-    if (!is_packable(*matrix->source.format)) continue;
     matrix->packed.rows = matrix->source.rows;
     matrix->packed.columns = matrix->source.columns;
     total += matrix->packed.total_bytes();
@@ -52,7 +52,6 @@ CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy) {
   ProgressLine progress(fmt::format("repacking {}", model.config.name));
   std::uint64_t done = 0;
   for (auto* matrix : matrices) {
-    if (!is_packable(*matrix->source.format)) continue;
     auto* target = buffer_.data() + done;
     auto& packed = matrix->packed;
     const auto panel_bytes = PackedMatrix::panel_bytes(packed.blocks());

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "backend/cpu/contract/aligned_buffer.hpp"
+#include "backend/cpu/contract/outside_products.hpp"
 #include "backend/cpu/kernels/kernel_set.hpp"
 #include "backend/cpu/parallel/policy.hpp"
 #include "model/loaded_model.hpp"
@@ -11,8 +12,9 @@ namespace inferno::cpu {
 
 /// A matrix as the kernels take it: repacked if its format is made of integers, else the file's own floats.
 struct CpuMatrix {
-  Matrix source;        ///< in the file
-  PackedMatrix packed;  ///< bytes is nullptr if the weights are floats
+  Matrix source;            ///< in the file
+  PackedMatrix packed;      ///< bytes is nullptr if the weights are floats, or somewhere else
+  bool is_outside = false;  ///< OutsideProducts multiplies it
 
   bool is_packed() const { return packed.bytes != nullptr; }
   std::uint32_t rows() const { return source.rows; }
@@ -31,7 +33,8 @@ class CpuWeights {
  public:
   /// Repacks with all of `policy`'s threads; shows progress on a terminal. Throws std::bad_alloc. `model`
   /// outlives this.
-  CpuWeights(const LoadedModel& model, ParallelPolicy& policy);
+  /// Matrices that `outside` (or nullptr) takes are left alone.
+  CpuWeights(const LoadedModel& model, ParallelPolicy& policy, const OutsideProducts* outside = nullptr);
 
   const std::vector<CpuLayer>& layers() const { return layers_; }
   const CpuMatrix& lm_head() const { return lm_head_; }

@@ -24,14 +24,15 @@ Capabilities cpu_capabilities(Capabilities can, std::string name, const KernelSe
 }  // namespace
 
 CpuExecutor::CpuExecutor(std::string name, const LoadedModel& model, const KernelSet& kernels,
-                         std::unique_ptr<ParallelPolicy> policy)
+                         std::unique_ptr<ParallelPolicy> policy, std::unique_ptr<OutsideProducts> outside)
     : DeferredExecutor(model.config,
                        cpu_capabilities(shared_capabilities(), std::move(name), kernels, policy->threads())),
       model_(model),
       config_(model.config),
       kernels_(kernels),
       policy_(std::move(policy)),
-      weights_(model, *policy_),
+      outside_(std::move(outside)),
+      weights_(model, *policy_, outside_.get()),
       rope_(model.config),
       shape_(model.config),
       softmax_scale_(static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.config.head_dim)))) {}
@@ -44,8 +45,8 @@ MemoryNeed CpuExecutor::memory_need(const Limits& limits) const {
       .cache_bytes = std::uint64_t{KvStore::stored_block_bytes(config_, limits.block_size)} * limits.blocks,
       .scratch_bytes = Scratch::bytes(config_, limits) + slot_bytes(limits) +
                        policy_->threads() * AttentionWorker::bytes(shape_, limits.max_context) +
-                       partials * sizeof(float),
-      .weight_bytes = weights_.packed_bytes()};
+                       partials * sizeof(float) + (outside_ ? outside_->scratch_bytes(limits) : 0),
+      .weight_bytes = weights_.packed_bytes() + (outside_ ? outside_->weight_bytes() : 0)};
 }
 
 void CpuExecutor::allocate(const Limits& limits) {
@@ -55,6 +56,7 @@ void CpuExecutor::allocate(const Limits& limits) {
   check_memory(capabilities().backend, memory_need(limits), limits);
   cache_ = KvStore(config_, limits.block_size, limits.blocks);
   scratch_ = Scratch(config_, limits);
+  if (outside_) outside_->reserve(limits);
   for (unsigned i = 0; i < policy_->threads(); ++i) workers_.emplace_back(shape_, limits.max_context);
   const auto splits = std::size_t{splits_of(limits.max_context)};
   partials_ = AlignedBuffer<float>(kItemsPerThread * policy_->threads() * shape_.group * splits *
@@ -122,11 +124,20 @@ void CpuExecutor::multiply(const Product& product, std::size_t first, std::size_
 
 void CpuExecutor::multiply_all(std::span<const Product> products, const Input& x, std::size_t tokens) {
   std::size_t panels = 0;
-  for (const auto& product : products) panels += product.matrix->panels();
+  for (const auto& product : products) {
+    const CpuMatrix& matrix = *product.matrix;
+    if (matrix.is_outside) {
+      outside_->multiply(matrix.source, x.floats, tokens, x.factors, product.y, product.stride);
+    } else {
+      panels += matrix.panels();
+    }
+  }
+  if (panels == 0) return;
   const auto multiply_share = [&](unsigned part, unsigned parts) {
     const auto share = share_of(panels, part, parts);
     std::size_t offset = 0;
     for (const auto& product : products) {
+      if (product.matrix->is_outside) continue;
       const std::size_t count = product.matrix->panels();
       const auto begin = std::clamp(share.begin, offset, offset + count) - offset;
       const auto end = std::clamp(share.end, offset, offset + count) - offset;

@@ -26,9 +26,10 @@ namespace inferno::cpu {
 /// every stage runs by itself.
 class CpuExecutor : public DeferredExecutor {
  public:
-  /// `name` is the backend's. Repacks the weights. `model` outlives the executor.
+  /// `name` is the backend's. Repacks the weights. `model` outlives the executor. With `outside` products of
+  /// some matrices are done there, one by one, and nothing is fused.
   CpuExecutor(std::string name, const LoadedModel& model, const KernelSet& kernels,
-              std::unique_ptr<ParallelPolicy> policy);
+              std::unique_ptr<ParallelPolicy> policy, std::unique_ptr<OutsideProducts> outside = nullptr);
 
   MemoryNeed memory_need(const Limits& limits) const override;
 
@@ -70,6 +71,9 @@ class CpuExecutor : public DeferredExecutor {
   void run_attention(const StepWork& work, int layer, Stages& stages);
   void run_ffn(const StepWork& work, int layer, Stages& stages);
   void run_head(const StepWork& work, HeadConsumer& head, Stages& stages);
+
+  /// Whether stages can be done at once: nobody watches them, and all of them are done here.
+  bool fuses(const Stages& stages) const { return !stages.observed() && outside_ == nullptr; }
 
   // Stages and fused stages.
   Input norm_input(StageEvent event, const std::vector<float>& weight,
@@ -120,6 +124,7 @@ class CpuExecutor : public DeferredExecutor {
   const ModelConfig& config_;
   const KernelSet& kernels_;
   std::unique_ptr<ParallelPolicy> policy_;
+  std::unique_ptr<OutsideProducts> outside_;
   CpuWeights weights_;
   Rope rope_;
   AttentionShape shape_;

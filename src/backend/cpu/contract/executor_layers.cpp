@@ -87,7 +87,7 @@ void CpuExecutor::run_ffn(const StepWork& work, int layer, Stages& stages) {
 
   const auto x = norm_input({layer, Stage::ffn_norm}, weights.norms->ffn_norm, readers, tokens, stages);
 
-  if (stages.observed()) {
+  if (!fuses(stages)) {
     run_product(product_event(layer, Stage::gate, weights.gate, tokens), gate, x, tokens, stages);
     run_product(product_event(layer, Stage::up, weights.up, tokens), up, x, tokens, stages);
     const StageEvent event{layer, Stage::swiglu, 0, kSwigluOperations * tokens * ffn_size};
@@ -207,7 +207,7 @@ void CpuExecutor::project_qkv(const CpuLayer& layer, const Input& x, std::size_t
   float* y = scratch_.qkv.data();
   const std::array products{Product{&layer.query, y, stride}, Product{&layer.key, y + query_width, stride},
                             Product{&layer.value, y + query_width + config_.kv_width(), stride}};
-  if (!stages.observed()) return multiply_all(products, x, tokens);
+  if (fuses(stages)) return multiply_all(products, x, tokens);
   constexpr std::array kStages{Stage::query, Stage::key, Stage::value};
   for (std::size_t i = 0; i < products.size(); ++i) {
     run_product(product_event(index, kStages[i], *products[i].matrix, tokens), products[i], x, tokens,
@@ -281,7 +281,7 @@ void CpuExecutor::project_back(StageEvent product_event, Stage residual, const C
       kernels_.add(hidden + t * width + column, product.y + t * width + column, end - column);
     }
   };
-  if (stages.observed()) {
+  if (!fuses(stages)) {
     run_product(product_event, product, x, tokens, stages);
     const StageEvent event{product_event.layer, residual, 0, tokens * width};
     stages.run(event, {hidden, tokens * width}, width, [&] { add(0, width); });
