@@ -89,6 +89,17 @@ struct Engine::State {
     executor->reserve(limits);
     reserved_context = limits.max_context;
   }
+
+  /// The device is gone: this engine goes on with the CPU, for good. Throws `lost` if it was the CPU.
+  void move_to_cpu(const DeviceLost& lost) {
+    constexpr const char* kSuccessor = "pool";
+    if (executor->capabilities().backend == kSuccessor) throw lost;
+    log().warn("{}; going on with {}, computing the sequence again", lost.what(), kSuccessor);
+    // The memory of the lost one may be needed; it outlives the message that it wrote.
+    executor.reset();
+    executor = create_executor(kSuccessor, model.parts().loaded, {.threads = options.threads});
+    reserve(std::exchange(reserved_context, 0));
+  }
 };
 
 Engine::Engine(Model model, EngineOptions options)
@@ -116,8 +127,12 @@ Generation Engine::generate(const Request& request, const TextCallback& on_text)
   const auto room = limit - static_cast<std::uint32_t>(prompt.size());
   const auto needed = static_cast<std::uint32_t>(prompt.size()) + std::min(request.max_tokens, room);
   state.reserve(needed);
-  const GenerationContext context{state.model.parts(), *state.executor, state.options,
-                                  state.kv_kind,       state.cancelled, state.observer};
+  const auto successor = [&state](const DeviceLost& lost) -> Executor& {
+    state.move_to_cpu(lost);
+    return *state.executor;
+  };
+  const GenerationContext context{state.model.parts(), *state.executor, state.options, state.kv_kind,
+                                  state.cancelled,     state.observer,  successor};
   return GenerationLoop(context, request, std::move(prompt), needed, on_text).run();
 }
 

@@ -28,6 +28,7 @@ GenerationLoop::GenerationLoop(const GenerationContext& context, const Request& 
                                const TextCallback& on_text)
     : context_(context),
       on_text_(on_text),
+      executor_(&context.executor),
       pool_(context.executor.limits().blocks),
       cache_(pool_, context.kv_kind, context.executor.limits().block_size, limit),
       sequence_(
@@ -38,7 +39,7 @@ GenerationLoop::GenerationLoop(const GenerationContext& context, const Request& 
   if (request.hash_logits) hash_.emplace();
   if (!sequence_.needs_slot()) return;
   slot_ = 0;
-  context_.executor.set_slot(slot_, sequence_.slot_state());
+  executor_->set_slot(slot_, sequence_.slot_state());
 }
 
 Generation GenerationLoop::run() {
@@ -71,6 +72,22 @@ Generation GenerationLoop::run() {
 }
 
 void GenerationLoop::advance(std::uint32_t steps, bool prefill) {
+  for (;;) {
+    try {
+      return try_to_advance(steps, prefill);
+    } catch (const DeviceLost& lost) {
+      move_to(context_.successor(lost));
+    }
+  }
+}
+
+void GenerationLoop::move_to(Executor& executor) {
+  executor_ = &executor;
+  cache_.truncate(0);
+  if (slot_ != kGreedySlot) executor_->set_slot(slot_, sequence_.slot_state());
+}
+
+void GenerationLoop::try_to_advance(std::uint32_t steps, bool prefill) {
   const auto total = sequence_.size();
   if (!cache_.extend(total + steps - 1)) {
     throw Error(fmt::format("the cache has no room for position {}: {} of {} blocks are in use",
@@ -102,7 +119,7 @@ void GenerationLoop::forward(std::uint32_t first, std::uint32_t count, std::uint
   if (context_.observer != nullptr) options.observer = context_.observer->stages(prefill);
 
   const auto started = Clock::now();
-  const auto result = context_.executor.wait(context_.executor.submit(batch, options));
+  const auto result = executor_->wait(executor_->submit(batch, options));
   const double elapsed = milliseconds_since(started);
 
   auto& times = generation_.times;
@@ -113,7 +130,7 @@ void GenerationLoop::forward(std::uint32_t first, std::uint32_t count, std::uint
   if (!prefill) generation_.steps += result.steps;
   if (context_.observer != nullptr) context_.observer->forward(prefill, result.steps, elapsed);
   if (result.status[0] == RowStatus::failed) {
-    throw Error(fmt::format("{} failed at position {}: {}", context_.executor.capabilities().backend,
+    throw Error(fmt::format("{} failed at position {}: {}", executor_->capabilities().backend,
                             first + count - 1, result.errors[0]));
   }
 

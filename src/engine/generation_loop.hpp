@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -27,6 +28,9 @@ struct GenerationContext {
   KvKind kv_kind;
   const std::atomic<bool>& cancelled;
   GenerationObserver* observer;  ///< may be nullptr
+  /// Gives another executor, reserved alike, when the device of the one before is lost; throws what it was
+  /// told if there is none.
+  std::function<Executor&(const DeviceLost& lost)> successor;
 };
 
 /// One sequence from prompt to end: feeds the prompt in chunks, then asks once per token (or once per K
@@ -44,6 +48,10 @@ class GenerationLoop {
   /// Brings every token into the cache that is not there yet, in chunks, the last of which chooses the next
   /// token and chains further ones up to `steps` in all.
   void advance(std::uint32_t steps, bool prefill);
+  /// The same on a device that may get lost meanwhile.
+  void try_to_advance(std::uint32_t steps, bool prefill);
+  /// Goes on with another executor, whose cache is empty: everything is computed again, with the same bits.
+  void move_to(Executor& executor);
   /// One submission: tokens [first, first + count) of the sequence; `steps` 0: chooses nothing.
   void forward(std::uint32_t first, std::uint32_t count, std::uint32_t steps, bool prefill);
   /// Takes in one chosen token; `logits` [V], or empty if nobody wanted them.
@@ -52,6 +60,7 @@ class GenerationLoop {
 
   const GenerationContext& context_;
   const TextCallback& on_text_;
+  Executor* executor_;
   BlockPool pool_;
   SequenceCache cache_;
   std::uint32_t slot_ = kGreedySlot;

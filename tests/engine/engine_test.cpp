@@ -8,6 +8,7 @@
 #include <inferno/error.hpp>
 
 #include "engine/model_parts.hpp"
+#include "platform/fault.hpp"
 
 namespace inferno {
 namespace {
@@ -243,6 +244,29 @@ TEST(Engine, TheSameSeedGivesTheSameTextWhateverTheChaining) {
   EXPECT_EQ(Engine(tale(), chained).generate(request).ids, first.ids);
   request.sampling.seed = 8;
   EXPECT_NE(engine.generate(request).ids, first.ids);
+}
+
+/// A device that disappears in mid-generation costs time, not the answer: the sequence goes on elsewhere, and
+/// so does the engine.
+TEST(LostDevice, TheSequenceGoesOnElsewhere) {
+  if (!fault::kCompiledIn) GTEST_SKIP() << "this build has no fault switches (INFERNO_FAULTS)";
+  EngineOptions options;
+  options.backend = "simd";
+  Request request{.prompt = "Once upon a time", .max_tokens = 20};
+  request.sampling.temperature = 0.8F;
+  request.sampling.repetition_penalty = 1.1F;
+  request.hash_logits = true;
+  const auto expected = Engine(tale(), options).generate(request);
+  for (const char* when : {"lost:1", "lost:2", "lost:13"}) {
+    Engine engine(tale(), options);
+    fault::arm(when);
+    const auto generation = engine.generate(request);
+    fault::arm("");
+    EXPECT_EQ(generation.ids, expected.ids) << when;
+    EXPECT_EQ(generation.logits_hash, expected.logits_hash) << when;
+    EXPECT_EQ(engine.backend(), "pool") << when;
+    EXPECT_EQ(engine.generate(request).ids, expected.ids) << when;
+  }
 }
 
 }  // namespace
