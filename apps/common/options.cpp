@@ -38,7 +38,7 @@ void EngineOptionGroup::add_to(CLI::App& command) {
   command
       .add_option("--backend", options.backend, "scalar simd parallel pool hybrid|metal vulkan cuda gpu auto")
       ->capture_default_str();
-  command.add_option("--device", options.device, "device number of the backend")->capture_default_str();
+  command.add_option("--device", options.device, "device number of the backend (default: the best of them)");
   command.add_option("--threads", options.threads, "CPU threads (0: what quota and affinity allow)")
       ->capture_default_str();
   command.add_option("--kv", options.kv, "key/value cache: none, basic (contiguous) or paged")

@@ -129,8 +129,7 @@ void add_logits(CLI::App& app, Action& action) {
   command->add_flag("--all", options->all, "every position, [T, V], instead of the last, [V]");
   command->add_option("--chunk", options->chunk, "prompt tokens fed at a time")->capture_default_str();
   command->add_option("--backend", options->engine.backend, "see `inferno backends`")->capture_default_str();
-  command->add_option("--device", options->engine.device, "device number of the backend")
-      ->capture_default_str();
+  command->add_option("--device", options->engine.device, "device number of the backend (default: the best)");
   command->add_option("--threads", options->engine.threads, "CPU threads (0: what quota and affinity allow)")
       ->capture_default_str();
   command->add_flag("--json", options->json, "print what was written as JSON");

@@ -42,8 +42,8 @@ void add_verify(CLI::App& app, Action& action) {
                    "backends that must pass, separated by commas (default: all that are available)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("--device", options->verify.backend.device, "device number of the backend")
-      ->capture_default_str();
+  command->add_option("--device", options->verify.backend.device,
+                      "device number of the backend (default: the best)");
   command
       ->add_option("--threads", options->verify.backend.threads,
                    "CPU threads (0: what quota and affinity allow)")

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <inferno/model.hpp>
@@ -11,10 +12,10 @@ namespace inferno {
 
 /// How an engine runs a model.
 struct EngineOptions {
-  std::string backend = "auto";  ///< see `inferno backends`
-  std::uint32_t device = 0;      ///< index among the backend's devices
-  std::uint32_t threads = 0;     ///< CPU backends; 0: what quota and affinity allow
-  std::string kv = "paged";      ///< none | basic | paged
+  std::string backend = "auto";              ///< see `inferno backends`
+  std::optional<std::uint32_t> device = {};  ///< index among the backend's devices; none: the best of them
+  std::uint32_t threads = 0;                 ///< CPU backends; 0: what quota and affinity allow
+  std::string kv = "paged";                  ///< none | basic | paged
   std::uint32_t context =
       0;  ///< positions of a sequence; 0: what each request needs, up to the model's context
   std::uint32_t steps_per_submit = 1;  ///< decode steps chained in one submission

@@ -11,6 +11,7 @@
 #include "backend/cpu/parallel/policy.hpp"
 #include "backend/cpu/reference/executor.hpp"
 #include "backend/cpu/scalar/executor.hpp"
+#include "backend/vulkan/offer.hpp"
 #include "platform/log.hpp"
 #include "platform/quote.hpp"
 
@@ -33,8 +34,8 @@ BackendStatus probe_scalar(std::string_view name) {
 }
 
 Offer create_scalar(const LoadedModel& model, const BackendOptions& options) {
-  if (options.device != 0) {
-    return {nullptr, fmt::format("it has one device, number 0; {} was asked for", options.device)};
+  if (options.device.value_or(0) != 0) {
+    return {nullptr, fmt::format("it has one device, number 0; {} was asked for", *options.device)};
   }
   if (options.threads > 1) {
     log().warn("scalar runs on one thread; the {} threads asked for are not used", options.threads);
@@ -81,9 +82,9 @@ constexpr std::array<Backend, 9> kBackends = {{
     {"simd", probe_cpu<cpu::Threading::serial>, create_simd},
     {"parallel", probe_cpu<cpu::Threading::spawning>, create_parallel},
     {"pool", probe_cpu<cpu::Threading::pool>, create_pool},
-    {"hybrid", probe_not_built, create_not_built},
-    {"metal", probe_not_built, create_not_built},  // another name for hybrid
-    {"vulkan", probe_not_built, create_not_built},
+    {"hybrid", vulkan::probe_hybrid, vulkan::create_hybrid},
+    {"metal", vulkan::probe_hybrid, vulkan::create_hybrid},  // another name for hybrid
+    {"vulkan", vulkan::probe, vulkan::create},
     {"cuda", probe_not_built, create_not_built},
 }};
 

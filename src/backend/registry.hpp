@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,8 @@
 namespace inferno {
 
 struct BackendOptions {
-  std::uint32_t device = 0;   ///< index among the backend's devices
+  /// Index among the backend's devices; without one the backend takes the best, but never a CPU as a GPU.
+  std::optional<std::uint32_t> device = {};
   std::uint32_t threads = 0;  ///< CPU backends; 0: what quota and affinity allow
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,9 @@ class EngineStopped : public Error {
 };
 
 struct ServingOptions {
-  std::string backend = "auto";  ///< see `inferno backends`
-  std::uint32_t device = 0;      ///< index among the backend's devices
-  std::uint32_t threads = 0;     ///< CPU backends; 0: what quota and affinity allow
+  std::string backend = "auto";              ///< see `inferno backends`
+  std::optional<std::uint32_t> device = {};  ///< index among the backend's devices; none: the best of them
+  std::uint32_t threads = 0;                 ///< CPU backends; 0: what quota and affinity allow
 
   std::uint32_t context = 0;  ///< positions of a request; 0: what the model was trained for
   std::uint32_t block_size =

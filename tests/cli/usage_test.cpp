@@ -91,7 +91,7 @@ TEST(Usage, WorkThatFailsIsExitCode1WithOneLine) {
                                              {"inspect", "/no/such/file.gguf"},
                                              {"inspect", "/"},
                                              {"logits", "--ids", "1", "--out", "/no/such/folder/x.npy"},
-                                             {"generate", "--backend", "vulkan", "-n", "1"},
+                                             {"generate", "--backend", "vulkan", "--device", "99", "-n", "1"},
                                              {"synth", "--preset", "tiny", "/no/such/folder/x.gguf"}}) {
     const auto ran = run_inferno(arguments);
     EXPECT_EQ(ran.code, 1) << testing::PrintToString(arguments) << ran.err;

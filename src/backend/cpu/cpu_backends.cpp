@@ -25,6 +25,29 @@ std::unique_ptr<ParallelPolicy> make_policy(Threading threading, unsigned thread
   return make_serial_policy();
 }
 
+/// The executor, with `outside` or without.
+Offer make(std::string_view name, Threading threading, const LoadedModel& model,
+           const BackendOptions& options, std::unique_ptr<OutsideProducts> outside) {
+  const auto budget = cpu_budget();
+  std::uint32_t threads = 1;
+  if (threading == Threading::serial) {
+    if (options.threads > 1)
+      log().warn("{} runs on one thread; the {} asked for are not used", name, options.threads);
+  } else {
+    const auto choice = choose_threads(options.threads, budget);
+    if (!choice.warning.empty()) log().warn("{}", choice.warning);
+    threads = choice.threads;
+  }
+  try {
+    return {
+        std::make_unique<CpuExecutor>(std::string(name), model, best_kernel_set(),
+                                      make_policy(threading, threads, budget.threads), std::move(outside)),
+        {}};
+  } catch (const std::system_error& error) {
+    return {nullptr, fmt::format("{} threads could not be started: {}", threads, error.what())};
+  }
+}
+
 }  // namespace
 
 BackendStatus probe(std::string_view name, Threading threading) {
@@ -40,26 +63,15 @@ BackendStatus probe(std::string_view name, Threading threading) {
 
 Offer create(std::string_view name, Threading threading, const LoadedModel& model,
              const BackendOptions& options) {
-  if (options.device != 0) {
-    return {nullptr, fmt::format("it has one device, number 0; {} was asked for", options.device)};
+  if (options.device.value_or(0) != 0) {
+    return {nullptr, fmt::format("it has one device, number 0; {} was asked for", *options.device)};
   }
-  const auto budget = cpu_budget();
-  std::uint32_t threads = 1;
-  if (threading == Threading::serial) {
-    if (options.threads > 1)
-      log().warn("{} runs on one thread; the {} asked for are not used", name, options.threads);
-  } else {
-    const auto choice = choose_threads(options.threads, budget);
-    if (!choice.warning.empty()) log().warn("{}", choice.warning);
-    threads = choice.threads;
-  }
-  try {
-    return {std::make_unique<CpuExecutor>(std::string(name), model, best_kernel_set(),
-                                          make_policy(threading, threads, budget.threads)),
-            {}};
-  } catch (const std::system_error& error) {
-    return {nullptr, fmt::format("{} threads could not be started: {}", threads, error.what())};
-  }
+  return make(name, threading, model, options, nullptr);
+}
+
+Offer create_hybrid(std::string_view name, const LoadedModel& model, const BackendOptions& options,
+                    std::unique_ptr<OutsideProducts> outside) {
+  return make(name, Threading::pool, model, options, std::move(outside));
 }
 
 }  // namespace inferno::cpu

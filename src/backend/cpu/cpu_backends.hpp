@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "backend/cpu/contract/outside_products.hpp"
 #include "backend/registry.hpp"
 
 namespace inferno::cpu {
@@ -16,5 +17,9 @@ BackendStatus probe(std::string_view name, Threading threading);
 /// unwise number of threads.
 Offer create(std::string_view name, Threading threading, const LoadedModel& model,
              const BackendOptions& options);
+
+/// The pool executor whose larger products are done by `outside`.
+Offer create_hybrid(std::string_view name, const LoadedModel& model, const BackendOptions& options,
+                    std::unique_ptr<OutsideProducts> outside);
 
 }  // namespace inferno::cpu

@@ -256,6 +256,17 @@ TEST(VulkanStep, ValidationLayersAreSilent) {
   EXPECT_EQ(vulkan::validation_messages(), 0U);
 }
 
+/// Products asked for one by one give the same bits as well.
+TEST(Hybrid, EqualsTheCpu) {
+  const LoadedModel model(shipped_model());
+  const auto ids = random_ids(40, model.config.vocab_size, 5);
+  const auto simd = create_executor("simd", model);
+  const auto hybrid = create_executor("hybrid", model, {.device = 0, .threads = 2});
+  for (const std::size_t chunk : {std::size_t{1}, std::size_t{16}, std::size_t{40}}) {
+    EXPECT_EQ(run_rows(*hybrid, model, {ids}, chunk), run_rows(*simd, model, {ids}, chunk)) << chunk;
+  }
+}
+
 TEST(VulkanStep, RefusesScalesThatAreNotFinite) {
   expect_spoilt_weights_are_refused([](const LoadedModel& model) { make(model); });
 }

@@ -1,0 +1,74 @@
+#include "backend/vulkan/offer.hpp"
+
+#include <cstdlib>
+#include <fmt/format.h>
+
+#include "backend/cpu/cpu_backends.hpp"
+#include "backend/gpu/executor.hpp"
+#include "backend/gpu/hybrid_products.hpp"
+#include "backend/vulkan/open_device.hpp"
+#include "platform/log.hpp"
+
+namespace inferno::vulkan {
+namespace {
+
+/// "0: NVIDIA H200, 1: llvmpipe"
+std::string list_devices() {
+  std::string list;
+  std::uint32_t number = 0;
+  for (const std::string& name : device_names()) {
+    list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", number++, name);
+  }
+  return list;
+}
+
+bool validation_wanted() {
+  const char* value = std::getenv("INFERNO_VULKAN_VALIDATION");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+std::unique_ptr<gpu::Device> open(std::string_view name, const BackendOptions& options) {
+  auto device = open_device({.device = options.device, .validation = validation_wanted()});
+  if (device->capabilities().software) {
+    log().warn("{}: {} is a CPU that poses as a GPU; pool is much faster", name, device->capabilities().name);
+  }
+  return device;
+}
+
+}  // namespace
+
+BackendStatus probe(std::string_view name) {
+  try {
+    device_name({});  // throws if none would be taken
+    return {std::string(name), true, list_devices(), {}};
+  } catch (const Error& error) {
+    return {std::string(name), false, {}, error.what()};
+  }
+}
+
+BackendStatus probe_hybrid(std::string_view name) {
+  BackendStatus status = probe(name);
+  if (status.available) status.device = fmt::format("{} beside the CPU", status.device);
+  return status;
+}
+
+Offer create(const LoadedModel& model, const BackendOptions& options) {
+  try {
+    return {std::make_unique<gpu::GpuExecutor>("vulkan", model, open("vulkan", options)), {}};
+  } catch (const Error& error) {
+    return {nullptr, error.what()};
+  }
+}
+
+Offer create_hybrid(const LoadedModel& model, const BackendOptions& options) {
+  try {
+    auto products = std::make_unique<gpu::HybridProducts>(model, open("hybrid", options));
+    BackendOptions cpu_options = options;
+    cpu_options.device.reset();  // it was the GPU's number
+    return cpu::create_hybrid("hybrid", model, cpu_options, std::move(products));
+  } catch (const Error& error) {
+    return {nullptr, error.what()};
+  }
+}
+
+}  // namespace inferno::vulkan
