@@ -9,13 +9,13 @@ function(inferno_module name)
   set_property(GLOBAL APPEND PROPERTY INFERNO_MODULES inferno_${name})
 endfunction()
 
-# inferno_test(NAME [THREADS] SOURCES a.cpp ... [DEPENDS lib ...])
+# inferno_test(NAME [THREADS [FILTER]] SOURCES a.cpp ... [DEPENDS lib ...])
 #   a GoogleTest program; its cases are registered one by one as NAME.Suite.Case with the label NAME (in sanitizer
 #   builds the whole program as NAME). A program that starts threads (its sources say so, or THREADS if a library
 #   does it) has the label NAME+threads instead and belongs to the target `threaded_tests`: what ThreadSanitizer
-#   has something to say about.
+#   has something to say about: of its cases, those that match FILTER.
 function(inferno_test name)
-  cmake_parse_arguments(arg "THREADS" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "THREADS;SOURCES;DEPENDS" ${ARGN})
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_DEPENDS} inferno_flags GTest::gmock GTest::gtest_main)
   target_include_directories(test_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
@@ -27,7 +27,8 @@ function(inferno_test name)
     INFERNO_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
     INFERNO_MODELS="${PROJECT_SOURCE_DIR}/models")
   set(label "${name}")
-  if(arg_THREADS)
+  set(filter "")
+  if(arg_THREADS OR "THREADS" IN_LIST ARGN)
     set(label "${name}+threads")
   endif()
   foreach(source IN LISTS arg_SOURCES)
@@ -45,7 +46,10 @@ function(inferno_test name)
   if(INFERNO_SANITIZE)
     # One process for all cases: a sanitizer's start, and what a case reads first (a vocabulary of 150,000
     # tokens), take longer than most cases.
-    add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
+    if(INFERNO_SANITIZE MATCHES "thread" AND arg_THREADS)
+      set(filter "--gtest_filter=${arg_THREADS}")
+    endif()
+    add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1 ${filter})
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${label}")
   else()
     gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60

@@ -15,4 +15,5 @@ auto on(const char* backend, std::uint32_t threads = 0) {
 
 INFERNO_CONFORMANCE(Reference, on("reference"));
 INFERNO_CONFORMANCE(Simd, on("simd"));
+INFERNO_CONFORMANCE(Parallel, on("parallel", 2));
 INFERNO_CONFORMANCE(Pool, on("pool", 3));
