@@ -188,7 +188,7 @@ bool DeferredExecutor::poll(Ticket ticket) {
   State& state = *state_;
   state.check_ready("poll");
   state.check_ticket(ticket, "poll");
-  if (!state.queue.empty()) run_oldest();
+  if (!state.queue.empty()) run_oldest(false);
   return state.queue.empty() || ticket < state.queue.front()->ticket();
 }
 
@@ -196,7 +196,7 @@ StepResult DeferredExecutor::wait(Ticket ticket) {
   State& state = *state_;
   state.check_ready("wait");
   state.check_ticket(ticket, "wait");
-  while (!state.queue.empty() && state.queue.front()->ticket() <= ticket) run_oldest();
+  while (!state.queue.empty() && state.queue.front()->ticket() <= ticket) run_oldest(true);
   const auto found = state.finished.find(ticket);
   StepResult result = std::move(found->second);
   state.finished.erase(found);
@@ -266,23 +266,24 @@ void DeferredExecutor::import_blocks(std::span<const std::uint32_t> blocks,
 }
 
 void DeferredExecutor::drain() {
-  while (!state_->queue.empty()) run_oldest();
+  while (!state_->queue.empty()) run_oldest(true);
 }
 
-/// One model step of the oldest submission, or its end if nothing of it is left to run.
-void DeferredExecutor::run_oldest() {
+/// One model step of the oldest submission, or all that can be chained on the device (a poll must not take so
+/// long), or its end if nothing of it is left to run.
+void DeferredExecutor::run_oldest(bool may_chain) {
   State& state = *state_;
   Submission& submission = *state.queue.front();
   submission.heed_cancel();
   if (submission.step() == 0) submission.resolve(state.references);
   if (!submission.done()) {
-    run_one_step(submission);
+    run_next(submission, may_chain);
     submission.heed_cancel();
   }
   if (submission.done()) state.retire();
 }
 
-void DeferredExecutor::run_one_step(Submission& submission) {
+void DeferredExecutor::run_next(Submission& submission, bool may_chain) {
   State& state = *state_;
   const StepBatch& batch = submission.batch();
   state.in_step = true;
@@ -300,7 +301,7 @@ void DeferredExecutor::run_one_step(Submission& submission) {
     }
     state.outputs.start(submission, state.plan, state.tokens, state.slots);
     const StepWork work{state.plan, state.tokens, batch, state.outputs.observer(), &state.slots};
-    if (is_chain(submission, work)) {
+    if (may_chain && is_chain(submission, work)) {
       run_chained_steps(submission, work);
     } else {
       run_step(work, state.outputs);

@@ -138,8 +138,8 @@ class DeferredExecutor : public Executor {
  private:
   struct State;
   void drain();
-  void run_oldest();
-  void run_one_step(Submission& submission);
+  void run_oldest(bool may_chain);
+  void run_next(Submission& submission, bool may_chain);
   bool is_chain(const Submission& submission, const StepWork& first) const;
   void run_chained_steps(Submission& submission, const StepWork& first);
 

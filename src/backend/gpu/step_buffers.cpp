@@ -101,7 +101,7 @@ StepBuffers::StepBuffers(Device& device, const ModelConfig& config, const StepSt
   attention_tokens_ = sizes.attention_tokens;
   logits_rows_ = sizes.logits_rows;
   logits_stride_ = sizes.logits_stride;
-  block_size_ = limits.block_size;
+  row_blocks_ = divide_up(limits.max_context, limits.block_size);
   kv_heads_ = config.kv_heads;
 
   const auto make = [&device](std::uint64_t bytes, Memory memory = Memory::device) {
@@ -183,11 +183,12 @@ StepShape StepBuffers::fill(const StepWork& work) {
   table_offsets_.clear();
   std::uint32_t used = 0;
   for (const RowPlan& row : plan.rows) {
-    const std::uint32_t entries = divide_up(row.first_position + row.tokens, block_size_);
-    const auto blocks = work.table(row).first(entries);
+    // Chained steps go further than this one: all of the table that a context can use.
+    const auto whole = work.table(row);
+    const auto blocks = whole.first(std::min<std::size_t>(whole.size(), row_blocks_));
     std::copy(blocks.begin(), blocks.end(), table.begin() + used);
     table_offsets_.push_back(used);
-    used += entries;
+    used += static_cast<std::uint32_t>(blocks.size());
   }
   group_tiles(work, shape);
   return shape;

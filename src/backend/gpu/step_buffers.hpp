@@ -125,7 +125,7 @@ class StepBuffers {
   std::uint32_t attention_tokens_ = 0;  // T': tokens whose splits' results fit
   std::uint32_t logits_rows_ = 0;
   std::uint32_t logits_stride_ = 0;
-  std::uint32_t block_size_ = 0;
+  std::uint32_t row_blocks_ = 0;  // of a row's table, at most
   std::uint32_t kv_heads_ = 0;
   std::vector<std::uint32_t> table_offsets_;                   // [R] of the step's rows
   std::vector<std::array<std::uint32_t, 4>> attention_grids_;  // [groups]
