@@ -14,10 +14,12 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   inferno::cli::Action action;
   inferno::cli::add_generate(app, action);
+  inferno::cli::add_chat(app, action);
   inferno::cli::add_bench(app, action);
   inferno::cli::add_verify(app, action);
   inferno::cli::add_inspect(app, action);
   inferno::cli::add_tokenize(app, action);
+  inferno::cli::add_render(app, action);
   inferno::cli::add_logits(app, action);
   inferno::cli::add_synth(app, action);
   inferno::cli::add_backends(app, action);

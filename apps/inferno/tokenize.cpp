@@ -5,6 +5,7 @@
 #include <string>
 
 #include "command.hpp"
+#include "common/chat_options.hpp"
 #include "common/options.hpp"
 #include "engine/model_parts.hpp"
 #include "tokenizer/report.hpp"
@@ -21,15 +22,6 @@ struct TokenizeOptions {
   bool no_special = false;
   bool json = false;
 };
-
-std::string read_stdin() {
-  std::string text;
-  char buffer[1U << 16U];
-  std::size_t count = 0;
-  while ((count = std::fread(buffer, 1, sizeof buffer, stdin)) > 0) text.append(buffer, count);
-  if (std::ferror(stdin) != 0) throw Error("cannot read stdin");
-  return text;
-}
 
 int decode(const TokenizeOptions& options, const Tokenizer& tokenizer, std::uint32_t vocab_size) {
   const auto ids = parse_ids(options.decode);
@@ -48,7 +40,7 @@ int tokenize(const TokenizeOptions& options) {
   const auto model = options.model.load();
   const auto& tokenizer = model.parts().tokenizer;
   if (options.decode_given) return decode(options, tokenizer, model.vocab_size());
-  const auto text = options.text_given ? options.text : read_stdin();
+  const auto text = options.text_given ? options.text : read_text("-");
   const auto ids = tokenizer.encode(text, !options.no_special);
   fmt::print("{}{}", options.json ? tokens_as_json(tokenizer, ids) : tokens_as_text(tokenizer, ids),
              options.json ? "\n" : "");

@@ -15,8 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::vector<std::string> kCommands = {"generate", "bench",  "verify", "inspect",
-                                            "tokenize", "logits", "synth",  "backends"};
+const std::vector<std::string> kCommands = {"generate", "chat",     "render", "bench", "verify",
+                                            "inspect",  "tokenize", "logits", "synth", "backends"};
 
 TEST(Usage, EveryCommandHasHelpWithExamples) {
   for (const auto& command : kCommands) {
@@ -76,6 +76,9 @@ TEST(Usage, BadUsageIsExitCode2AndSaysSoOnStderr) {
       {"synth", "--type", "q9", "/tmp/never.gguf"},
       {"verify", "--backend", "abacus"},
       {"bench", "--backend", "abacus"},
+      {"chat", "--backend", "abacus"},
+      {"chat", "--temp", "-1"},
+      {"render"},
   };
   for (const auto& arguments : bad) {
     const auto ran = run_inferno(arguments);

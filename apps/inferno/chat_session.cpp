@@ -1,0 +1,208 @@
+#include "chat_session.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fmt/format.h>
+#include <span>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+
+#include "chat/jinja/json.hpp"
+#include "engine/model_parts.hpp"
+#include "platform/atomic_file.hpp"
+#include "platform/quote.hpp"
+#include "platform/terminal.hpp"
+#include "sampling/sampler.hpp"
+
+namespace inferno::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "/help         this list\n"
+    "/reset        forget the conversation\n"
+    "/save FILE    write the conversation as JSON, as `inferno render --json` reads it\n"
+    "/quit         end (also Ctrl-D)\n"
+    "Ctrl-C stops an answer. A line that ends with \\ goes on in the next one.\n";
+
+constexpr std::string_view kDim = "\033[2m";
+constexpr std::string_view kPlain = "\033[0m";
+
+/// The engine whose answer Ctrl-C stops.
+Engine* answering = nullptr;
+
+extern "C" void on_chat_interrupt(int /*signal*/) {
+  if (answering != nullptr) answering->cancel();
+}
+
+bool print(std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  return text;
+}
+
+}  // namespace
+
+ChatSession::ChatSession(const Model& model, const EngineOptions& options, ChatTemplates templates,
+                         ChatSettings settings)
+    : templates_(std::move(templates)),
+      settings_(std::move(settings)),
+      engine_(model, options),
+      asks_(isatty(STDIN_FILENO) != 0 && stderr_is_terminal()),
+      is_terminal_(isatty(STDOUT_FILENO) != 0 && stderr_is_terminal()) {
+  // Before anything is typed, not with the first answer.
+  check_settings(settings_.sampling, model.vocab_size());
+  reset();
+}
+
+void ChatSession::reset() {
+  messages_ = nlohmann::ordered_json::array();
+  if (!settings_.system.empty()) messages_.push_back({{"role", "system"}, {"content", settings_.system}});
+}
+
+int ChatSession::run() {
+  // Without SA_RESTART, so that Ctrl-C at the prompt returns from reading.
+  struct sigaction action = {};
+  action.sa_handler = on_chat_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  if (asks_)
+    fmt::print(stderr, "{} on {}. /help lists commands.\n", engine_.model().name(), engine_.backend());
+  std::string line;
+  while (read_line(line)) {
+    const auto text = trimmed(line);
+    if (text.empty()) continue;
+    if (text.front() == '/') {
+      if (!command(std::string(text))) break;
+      continue;
+    }
+    try {
+      answer(line);
+    } catch (const Error& error) {
+      // The conversation can go on, for example after /reset if it became too long.
+      if (!asks_) throw;
+      fmt::print(stderr, "error: {}\n", error.what());
+    }
+  }
+  if (asks_) fmt::print(stderr, "\n");
+  std::signal(SIGINT, SIG_DFL);
+  return 0;
+}
+
+bool ChatSession::read_line(std::string& line) {
+  line.clear();
+  if (asks_) fmt::print(stderr, "> ");
+  while (true) {
+    errno = 0;
+    const int c = std::fgetc(stdin);
+    if (c == EOF && errno == EINTR) {
+      std::clearerr(stdin);
+      line.clear();
+      if (!asks_) return false;
+      fmt::print(stderr, "\n(/quit or Ctrl-D ends)\n> ");
+      continue;
+    }
+    if (c == EOF) return !line.empty();
+    if (c == '\n' && !line.empty() && line.back() == '\\') {
+      line.back() = '\n';
+      if (asks_) fmt::print(stderr, ". ");
+      continue;
+    }
+    if (c == '\n') return true;
+    line += static_cast<char>(c);
+  }
+}
+
+bool ChatSession::command(const std::string& line) {
+  const auto blank = std::min(line.find(' '), line.size());
+  const auto name = line.substr(0, blank);
+  const std::string argument(trimmed(std::string_view(line).substr(blank)));
+  if (name == "/quit" || name == "/exit") return false;
+  if (name == "/help") {
+    fmt::print(stderr, "{}", kHelp);
+  } else if (name == "/reset") {
+    reset();
+    fmt::print(stderr, "The conversation is forgotten.\n");
+  } else if (name == "/save" && argument.empty()) {
+    fmt::print(stderr, "/save needs a file: /save conversation.json\n");
+  } else if (name == "/save") {
+    save(argument);
+  } else {
+    fmt::print(stderr, "There is no command {}; /help lists them.\n", quote(name, 40));
+  }
+  return true;
+}
+
+void ChatSession::save(const std::string& path) const {
+  try {
+    const nlohmann::ordered_json conversation = {{"messages", messages_},
+                                                 {"enable_thinking", settings_.thinking}};
+    const auto text =
+        fmt::format("{}\n", conversation.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    AtomicFile file(path);
+    file.write(std::as_bytes(std::span(text)));
+    file.commit();
+    fmt::print(stderr, "Saved {} messages in {}.\n", messages_.size(), path);
+  } catch (const Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+  }
+}
+
+bool ChatSession::show(const OutputDelta& delta) {
+  reasoning_ += delta.reasoning;
+  content_ += delta.content;
+  if (is_terminal_ && !delta.reasoning.empty()) {
+    if (!std::exchange(dimmed_, true)) print(kDim);
+    print(delta.reasoning);
+  }
+  if (!delta.content.empty()) {
+    if (std::exchange(dimmed_, false)) {
+      print(kPlain);
+      print("\n\n");
+    }
+    print(delta.content);
+  }
+  return std::fflush(stdout) == 0;
+}
+
+void ChatSession::answer(const std::string& text) {
+  auto messages = messages_;
+  messages.push_back({{"role", "user"}, {"content", to_valid_utf8(text)}});
+  Conversation conversation;
+  conversation.messages = jinja::parse_json(messages.dump(), "the conversation");
+  conversation.variables.emplace("enable_thinking", jinja::Value(settings_.thinking));
+  const auto prompt = templates_.render(conversation);
+
+  Request request;
+  request.prompt_ids = engine_.model().parts().tokenizer.encode(prompt.spans());
+  request.max_tokens = settings_.max_tokens;
+  request.sampling = settings_.sampling;
+  request.stop = settings_.stop;
+  OutputParser parser({.begins_in_reasoning = ends_in_reasoning(prompt)});
+  content_.clear();
+  reasoning_.clear();
+  answering = &engine_;
+  const auto generation =
+      engine_.generate(request, [&](std::string_view piece) { return show(parser.push(piece)); });
+  answering = nullptr;
+  show(parser.finish());
+  if (std::exchange(dimmed_, false)) print(kPlain);
+  print("\n");
+  std::fflush(stdout);
+  if (generation.finish_reason == FinishReason::length) {
+    fmt::print(stderr, "(cut off: {} tokens of prompt, {} generated; raise -n or --ctx, or /reset)\n",
+               generation.prompt_ids.size(), generation.ids.size());
+  } else if (generation.finish_reason == FinishReason::cancelled) {
+    fmt::print(stderr, "(stopped)\n");
+  }
+  nlohmann::ordered_json reply = {{"role", "assistant"}, {"content", content_}};
+  if (!reasoning_.empty()) reply["reasoning_content"] = reasoning_;
+  messages.push_back(std::move(reply));
+  messages_ = std::move(messages);
+}
+
+}  // namespace inferno::cli

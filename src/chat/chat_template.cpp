@@ -1,0 +1,193 @@
+#include "chat/chat_template.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <fmt/format.h>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <inferno/error.hpp>
+
+#include "chat/jinja/json.hpp"
+#include "chat/jinja/parser.hpp"
+#include "platform/mapped_file.hpp"
+#include "platform/quote.hpp"
+
+namespace inferno {
+namespace {
+
+using jinja::Kind;
+using jinja::Value;
+
+constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+/// Enough for any template with three short messages; a hostile one is not run to its full budget at load.
+constexpr std::uint64_t kProbeSteps = 200'000;
+constexpr std::string_view kDefault = "default";
+constexpr std::string_view kToolUse = "tool_use";
+
+/// How much there is to render.
+struct InputSize {
+  std::uint64_t values = 0;
+  std::uint64_t bytes = 0;
+
+  void add(const Value& value) {
+    ++values;
+    switch (value.kind()) {
+      case Kind::string:
+        bytes += value.text().size();
+        break;
+      case Kind::list:
+        for (const auto& item : value.list().items) add(item);
+        break;
+      case Kind::dict:
+        for (const auto& [key, item] : value.dict().entries) {
+          add(key);
+          add(item);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+};
+
+/// The limits of a short conversation, and what each value and byte of a longer one may cost on top.
+jinja::Limits limits_for(const InputSize& size) {
+  jinja::Limits limits;
+  limits.steps += size.values * 300 + size.bytes / 4;
+  limits.memory += size.values * 1024 + size.bytes * 8;
+  limits.output += size.bytes * 4;
+  return limits;
+}
+
+/// The conversation that is rendered to see in which form a template wants arguments.
+Conversation probe(std::string_view arguments) {
+  return parse_conversation(fmt::format(
+      R"({{"messages": [{{"role": "user", "content": "a"}}, {{"role": "assistant", "content": "",
+           "tool_calls": [{{"id": "call_0000", "type": "function",
+                            "function": {{"name": "f", "arguments": {}}}}}]}},
+           {{"role": "tool", "content": "b", "tool_call_id": "call_0000", "name": "f"}}]}})",
+      arguments));
+}
+
+jinja::Variables special_tokens(const Tokenizer& tokenizer) {
+  const auto& vocabulary = tokenizer.vocabulary();
+  jinja::Variables variables;
+  const auto add = [&](const char* name, const std::optional<std::int32_t>& id) {
+    if (id) variables.emplace(name, jinja::make_trusted(nullptr, tokenizer.bytes(*id)));
+  };
+  add("bos_token", vocabulary.bos);
+  add("eos_token", vocabulary.eos);
+  add("pad_token", vocabulary.pad);
+  return variables;
+}
+
+}  // namespace
+
+struct ChatTemplate::State {
+  std::string name;
+  jinja::Body body;
+  jinja::Variables special_tokens;
+  ArgumentForm form = ArgumentForm::as_given;
+
+  State(std::string_view source, std::string the_name, jinja::Variables tokens)
+      : name(std::move(the_name)), body(jinja::parse_template(source)), special_tokens(std::move(tokens)) {
+    form = find_argument_form();
+  }
+
+  Prompt render(const Conversation& conversation, ArgumentForm argument_form, std::time_t now,
+                std::uint64_t most_steps = UINT64_MAX) const {
+    auto variables = special_tokens;
+    for (const auto& [key, value] : conversation.variables) variables.insert_or_assign(key, value);
+    variables["messages"] = normalized_messages(conversation.messages, argument_form);
+    variables["tools"] = normalized_tools(conversation.tools);
+    variables["documents"];  // none unless given, as Hugging Face passes it
+    variables["add_generation_prompt"] = Value(conversation.add_generation_prompt);
+    InputSize size;
+    for (const auto& [key, value] : variables) size.add(value);
+    auto limits = limits_for(size);
+    limits.steps = std::min(limits.steps, most_steps);
+    jinja::Interpreter interpreter(limits, variables, now);
+    return Prompt(interpreter.run(body));
+  }
+
+  /// Renders a call in both forms and looks for its arguments as JSON. A template that shows neither has no
+  /// tools: then it does not matter.
+  ArgumentForm find_argument_form() const {
+    const auto shows = [this](std::string_view arguments) {
+      try {
+        return render(probe(arguments), ArgumentForm::as_given, 0, kProbeSteps)
+                   .text()
+                   .find(R"({"probe": 1})") != std::string::npos;
+      } catch (const Error&) {
+        return false;
+      }
+    };
+    const bool text = shows(R"("{\"probe\": 1}")");
+    const bool object = shows(R"({"probe": 1})");
+    if (text == object) return ArgumentForm::as_given;
+    return text ? ArgumentForm::text : ArgumentForm::object;
+  }
+};
+
+ChatTemplate::ChatTemplate(std::string_view source, std::string name, jinja::Variables special_tokens)
+    : state_(std::make_unique<const State>(source, std::move(name), std::move(special_tokens))) {}
+ChatTemplate::~ChatTemplate() = default;
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+
+Prompt ChatTemplate::render(const Conversation& conversation, std::time_t now) const {
+  return state_->render(conversation, state_->form, now);
+}
+
+ArgumentForm ChatTemplate::argument_form() const {
+  return state_->form;
+}
+const std::string& ChatTemplate::name() const {
+  return state_->name;
+}
+
+ChatTemplates ChatTemplates::from_model(const gguf::File& file, const Tokenizer& tokenizer) {
+  ChatTemplates result;
+  result.model_ = file.path().string();
+  const auto tokens = special_tokens(tokenizer);
+  const auto prefix = fmt::format("{}.", kTemplateKey);
+  for (const auto& [key, value] : file.metadata()) {
+    const bool is_named = key.compare(0, prefix.size(), prefix) == 0;
+    const auto* source = value.as_string();
+    if ((key != kTemplateKey && !is_named) || source == nullptr || source->empty()) continue;
+    auto name = is_named ? key.substr(prefix.size()) : std::string(kDefault);
+    result.templates_.emplace(std::move(name), ChatTemplate(*source, key, tokens));
+  }
+  return result;
+}
+
+ChatTemplates ChatTemplates::from_file(const std::filesystem::path& path, const Tokenizer& tokenizer) {
+  const auto file = MappedFile::open(path, false);
+  const auto bytes = file.bytes();
+  const std::string_view source(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  ChatTemplates result;
+  result.model_ = path.string();
+  result.templates_.emplace(kDefault, ChatTemplate(source, path.string(), special_tokens(tokenizer)));
+  return result;
+}
+
+const ChatTemplate& ChatTemplates::find(bool with_tools) const {
+  for (const auto name : with_tools ? std::array{kToolUse, kDefault} : std::array{kDefault, kToolUse}) {
+    if (const auto found = templates_.find(name); found != templates_.end()) return found->second;
+  }
+  if (!templates_.empty()) return templates_.begin()->second;
+  throw Error(
+      fmt::format("{} has no chat template ({} is missing); give one with --chat-template FILE, or use "
+                  "generate, which needs none",
+                  quote(model_, 200), kTemplateKey));
+}
+
+Prompt ChatTemplates::render(const Conversation& conversation, std::time_t now) const {
+  return find(!normalized_tools(conversation.tools).is_none()).render(conversation, now);
+}
+
+}  // namespace inferno

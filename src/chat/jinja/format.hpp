@@ -1,0 +1,13 @@
+#pragma once
+
+#include "chat/jinja/function.hpp"
+#include "chat/jinja/value.hpp"
+
+namespace inferno::jinja {
+
+/// Python's format % values. Strings that are put in stay what they are; the rest is the format's.
+Text format_percent(Budget& budget, const Text& format, const Value& values);
+/// Python's format.format(...), as the sandbox allows it.
+Text format_braces(Interpreter& interpreter, const Text& format, const Arguments& arguments);
+
+}  // namespace inferno::jinja

@@ -1,0 +1,74 @@
+#include "chat/jinja/loop.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "chat/jinja/interpreter.hpp"
+#include "chat/jinja/operators.hpp"
+
+namespace inferno::jinja {
+
+LoopObject::LoopObject(Budget& budget, Values items, std::uint32_t depth)
+    : items_(std::move(items)),
+      depth_(depth),
+      charge_(&budget, sizeof(LoopObject) + items_.size() * sizeof(Value)) {}
+
+const Value* LoopObject::advance() {
+  if (next_ > items_.size()) return nullptr;
+  const auto place = next_++;
+  return place < items_.size() ? &items_[place] : nullptr;
+}
+
+void LoopObject::close() {
+  recurse = nullptr;
+  items_.clear();
+  next_ = 1;
+  last_seen_.reset();
+}
+
+std::optional<Value> LoopObject::attribute(std::string_view name) {
+  const auto number = [](std::size_t value) { return Value(static_cast<std::int64_t>(value)); };
+  if (name == "index") return number(next_);
+  if (name == "index0") return number(index0());
+  if (name == "revindex") return number(items_.size() - index0());
+  if (name == "revindex0") return number(items_.size() - next_);
+  if (name == "first") return Value(index0() == 0);
+  if (name == "last") return Value(next_ >= items_.size());
+  if (name == "length") return number(items_.size());
+  if (name == "depth") return number(depth_ + 1);
+  if (name == "depth0") return number(depth_);
+  if (name == "previtem") {
+    return index0() == 0 ? make_undefined_because("there is no previous item") : items_[index0() - 1];
+  }
+  if (name == "nextitem") {
+    return next_ < items_.size() ? items_[next_] : make_undefined_because("there is no next item");
+  }
+  // Methods hold the loop by its address: it lives at least as long as the rendering's statements.
+  if (name == "cycle") {
+    return make_function("cycle", [this](Interpreter& interpreter, Arguments& arguments) {
+      return cycle(interpreter.budget(), arguments);
+    });
+  }
+  if (name == "changed") {
+    return make_function("changed", [this](Interpreter& interpreter, Arguments& arguments) {
+      return Value(changed(interpreter.budget(), arguments));
+    });
+  }
+  return std::nullopt;
+}
+
+Value LoopObject::cycle(const Budget& budget, const Arguments& arguments) const {
+  if (arguments.positional.empty()) budget.fail("loop.cycle() needs values to choose from");
+  return arguments.positional[index0() % arguments.positional.size()];
+}
+
+bool LoopObject::changed(Budget& budget, const Arguments& arguments) {
+  const auto& now = arguments.positional;
+  const bool same = last_seen_ && last_seen_->size() == now.size() &&
+                    std::equal(now.begin(), now.end(), last_seen_->begin(),
+                               [&budget](const Value& a, const Value& b) { return equals(&budget, a, b); });
+  if (!same) last_seen_ = now;
+  return !same;
+}
+
+}  // namespace inferno::jinja

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "chat/jinja/function.hpp"
+#include "chat/jinja/value.hpp"
+
+namespace inferno::jinja {
+
+/// The variable `loop` of a for loop.
+class LoopObject : public Object {
+ public:
+  LoopObject(Budget& budget, Values items, std::uint32_t depth);
+
+  /// Goes on to the next item; nullptr at the end.
+  const Value* advance();
+  std::size_t index0() const { return next_ - 1; }
+  std::size_t length() const { return items_.size(); }
+  std::uint32_t depth() const { return depth_; }
+  /// index, first, last, … and the methods cycle and changed.
+  std::optional<Value> attribute(std::string_view name);
+  /// Frees what it holds: it may have been kept in a namespace.
+  void close();
+
+  /// Renders the loop's body over other items; empty if the loop is not marked `recursive`.
+  std::function<Value(const Value& items)> recurse;
+
+ private:
+  Value cycle(const Budget& budget, const Arguments& arguments) const;
+  bool changed(Budget& budget, const Arguments& arguments);
+
+  Values items_;
+  std::size_t next_ = 0;
+  std::uint32_t depth_;
+  std::optional<Values> last_seen_;
+  Charge charge_;
+};
+
+}  // namespace inferno::jinja

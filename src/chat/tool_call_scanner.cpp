@@ -1,0 +1,132 @@
+#include "chat/tool_call_scanner.hpp"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace inferno {
+namespace {
+
+/// Deepest nesting of arguments; models do not write deeper, and whoever reads them may be recursive.
+constexpr std::size_t kMaxDepth = 200;
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/// The string that a JSON literal stands for; false if it is none.
+bool unquote(const std::string& literal, std::string& out) {
+  const auto parsed = nlohmann::json::parse(literal, nullptr, false);
+  if (!parsed.is_string()) return false;
+  out = parsed.get<std::string>();
+  return true;
+}
+
+}  // namespace
+
+std::size_t ToolCallScanner::push(std::string_view text) {
+  std::size_t taken = 0;
+  while (taken < text.size() && state_ != State::whole && state_ != State::broken) {
+    const char c = text[taken++];
+    text_ += c;
+    state_ = next(c);
+  }
+  return taken;
+}
+
+std::string ToolCallScanner::take_arguments() {
+  if (!has_name_) return {};
+  return std::exchange(arguments_, {});
+}
+
+ToolCallScanner::State ToolCallScanner::next(char c) {
+  const bool outside = state_ != State::key && state_ != State::value;
+  if (outside && is_blank(c)) return state_;
+  switch (state_) {
+    case State::before:
+      return c == '{' ? State::key_or_end : State::broken;
+    case State::key_or_end:
+      if (c == '"') {
+        key_ = '"';
+        return State::key;
+      }
+      // An empty object, or a comma before the end, which models write now and then.
+      if (c != '}') return State::broken;
+      end_of_text();
+      return has_name_ ? State::whole : State::broken;
+    case State::key:
+      key_ += c;
+      if (std::exchange(escaped_, false)) return state_;
+      escaped_ = c == '\\';
+      if (c != '"') return state_;
+      return unquote(std::string(key_), key_) ? State::colon : State::broken;
+    case State::colon:
+      return c == ':' ? State::value_begin : State::broken;
+    case State::value_begin:
+      value_.clear();
+      open_.clear();
+      in_string_ = false;
+      arguments_are_raw_ = key_ == "arguments" && c != '"';
+      if (key_ == "arguments") has_arguments_ = true;
+      return next_in_value(c);
+    case State::value:
+      return next_in_value(c);
+    case State::after_value:
+      if (c == ',') return State::key_or_end;
+      if (c != '}') return State::broken;
+      end_of_text();
+      return has_name_ ? State::whole : State::broken;
+    default:
+      return state_;
+  }
+}
+
+ToolCallScanner::State ToolCallScanner::next_in_value(char c) {
+  // A number, true, false or null ends before what follows it.
+  const bool is_plain = open_.empty() && !in_string_ && !value_.empty();
+  if (is_plain && (c == ',' || c == '}' || is_blank(c))) {
+    end_value();
+    if (state_ == State::broken) return state_;
+    state_ = State::after_value;
+    return is_blank(c) ? state_ : next(c);
+  }
+  value_ += c;
+  if (arguments_are_raw_) arguments_ += c;
+  if (in_string_) {
+    if (std::exchange(escaped_, false)) return State::value;
+    escaped_ = c == '\\';
+    in_string_ = c != '"';
+  } else if (c == '"') {
+    in_string_ = true;
+  } else if (c == '{' || c == '[') {
+    if (open_.size() >= kMaxDepth) return State::broken;
+    open_.push_back(c == '{' ? '}' : ']');
+  } else if (c == '}' || c == ']') {
+    if (open_.empty() || open_.back() != c) return State::broken;
+    open_.pop_back();
+  } else {
+    return State::value;
+  }
+  if (in_string_ || !open_.empty()) return State::value;
+  end_value();
+  return state_ == State::broken ? state_ : State::after_value;
+}
+
+void ToolCallScanner::end_value() {
+  if (key_ == "name") {
+    has_name_ = unquote(value_, name_);
+    if (!has_name_) state_ = State::broken;
+  } else if (key_ == "arguments" && !arguments_are_raw_) {
+    std::string text;
+    if (unquote(value_, text)) {
+      arguments_ += text;
+    } else {
+      state_ = State::broken;
+    }
+  }
+}
+
+void ToolCallScanner::end_of_text() {
+  if (!has_arguments_) arguments_ = "{}";
+}
+
+}  // namespace inferno

@@ -1,0 +1,208 @@
+// Thoughts, answer and tool calls out of a model's output, however it is cut into pieces.
+
+#include "chat/output_parser.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace inferno {
+namespace {
+
+struct Call {
+  std::string name, arguments;
+  bool whole = false;
+  bool operator==(const Call&) const = default;
+};
+
+struct Answer {
+  std::string reasoning, content;
+  std::vector<Call> calls;
+  bool operator==(const Answer&) const = default;
+};
+
+void PrintTo(const Answer& answer, std::ostream* out) {
+  *out << "reasoning \"" << answer.reasoning << "\", content \"" << answer.content << "\"";
+  for (const auto& call : answer.calls)
+    *out << ", call " << call.name << " " << call.arguments << " " << call.whole;
+}
+
+void add(Answer& answer, const OutputDelta& delta) {
+  answer.reasoning += delta.reasoning;
+  answer.content += delta.content;
+  for (const auto& call : delta.calls) {
+    if (call.begins) {
+      EXPECT_EQ(call.index, answer.calls.size());
+      EXPECT_FALSE(call.name.empty());
+      answer.calls.push_back({call.name, "", false});
+    } else {
+      EXPECT_TRUE(call.name.empty());
+    }
+    ASSERT_LT(call.index, answer.calls.size());
+    EXPECT_FALSE(answer.calls[call.index].whole);
+    answer.calls[call.index].arguments += call.arguments;
+    answer.calls[call.index].whole = call.ends;
+  }
+}
+
+Answer parse(const std::vector<std::string>& pieces, const OutputParserOptions& options) {
+  OutputParser parser(options);
+  Answer answer;
+  for (const auto& piece : pieces) add(answer, parser.push(piece));
+  add(answer, parser.finish());
+  EXPECT_EQ(parser.calls(), answer.calls.size());
+  return answer;
+}
+
+/// The same for the whole text, for every cut into two and three, and for single bytes.
+void expect_answer(const std::string& text, const Answer& expected,
+                   OutputParserOptions options = {.tool_calls = true}) {
+  EXPECT_EQ(parse({text}, options), expected) << text;
+  for (std::size_t first = 0; first <= text.size(); ++first) {
+    const auto rest = text.substr(first);
+    EXPECT_EQ(parse({text.substr(0, first), rest}, options), expected) << text << " cut at " << first;
+    for (std::size_t second = 0; second <= rest.size() && text.size() < 120; ++second) {
+      EXPECT_EQ(parse({text.substr(0, first), rest.substr(0, second), rest.substr(second)}, options),
+                expected);
+    }
+  }
+  std::vector<std::string> bytes;
+  for (const char c : text) bytes.emplace_back(1, c);
+  EXPECT_EQ(parse(bytes, options), expected) << text;
+}
+
+TEST(OutputParser, PlainAnswer) {
+  expect_answer("", {});
+  expect_answer("ok", {"", "ok", {}});
+  expect_answer("  two lines\n\nend \n", {"", "  two lines\n\nend \n", {}});
+  expect_answer("a < b <think", {"", "a < b <think", {}});
+  expect_answer("<thin", {"", "<thin", {}});
+  expect_answer("x <think>y</think>", {"", "x <think>y</think>", {}});
+  expect_answer("<tool_call", {"", "<tool_call", {}});
+}
+
+TEST(OutputParser, ThoughtsAtTheBeginning) {
+  expect_answer("<think>hi</think>\n\nok", {"hi", "ok", {}});
+  expect_answer("<think>\nhi\n\nthere\n</think>\n\nok\n", {"hi\n\nthere", "ok\n", {}});
+  expect_answer("\n<think>\n\n</think>\n\nok", {"", "ok", {}});
+  expect_answer("<think>a < b </thin k></think>", {"a < b </thin k>", "", {}});
+  expect_answer("<think>one</think>two</think>", {"one", "two</think>", {}});
+}
+
+TEST(OutputParser, ThoughtsThatAreCutOff) {
+  expect_answer("<think>hi", {"hi", "", {}});
+  expect_answer("<think>", {});
+  expect_answer("<think>hi\n\n", {"hi", "", {}});
+  expect_answer("<think>hi</think>", {"hi", "", {}});
+}
+
+TEST(OutputParser, ThoughtsThatThePromptBegan) {
+  const OutputParserOptions options{.begins_in_reasoning = true, .tool_calls = true};
+  expect_answer("hi</think>ok", {"hi", "ok", {}}, options);
+  expect_answer("\nhi", {"hi", "", {}}, options);
+}
+
+TEST(OutputParser, WithoutReasoningTagsAreText) {
+  expect_answer("<think>hi</think>\n\nok", {"", "<think>hi</think>\n\nok", {}}, {.reasoning = false});
+}
+
+TEST(OutputParser, OneCall) {
+  expect_answer("<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}</tool_call>",
+                {"", "", {{"f", "{\"x\":1}", false}}});
+  expect_answer("<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call>",
+                {"", "", {{"f", "{\"x\":1}", true}}});
+  expect_answer("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>",
+                {"", "", {{"f", "{\"x\": 1}", true}}});
+}
+
+TEST(OutputParser, TextAroundCalls) {
+  expect_answer(
+      "Let me see.\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n<tool_call>\n"
+      "{\"name\": \"g\", \"arguments\": {\"a\": []}}\n</tool_call>\n",
+      {"", "Let me see.", {{"f", "{}", true}, {"g", "{\"a\": []}", true}}});
+  expect_answer("<tool_call>{\"name\": \"f\"}</tool_call> and more", {"", "and more", {{"f", "{}", true}}});
+}
+
+TEST(OutputParser, ThoughtsThenACall) {
+  expect_answer("<think>\nhm\n</think>\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
+                {"hm", "", {{"f", "{}", true}}});
+}
+
+TEST(OutputParser, ACallDraftedInThoughtsIsNoCall) {
+  expect_answer("<think><tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call></think>\n\nok",
+                {"<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call>", "ok", {}});
+}
+
+TEST(OutputParser, ArgumentsMayHoldWhateverStringsHold) {
+  expect_answer(R"(<tool_call>{"name": "f", "arguments": {"a": "</tool_call> \" } { \\"}}</tool_call>)",
+                {"", "", {{"f", R"({"a": "</tool_call> \" } { \\"})", true}}});
+  expect_answer(R"(<tool_call>{"arguments": {"a": "b"}, "name": "f"}</tool_call>)",
+                {"", "", {{"f", R"({"a": "b"})", true}}});
+  expect_answer(R"(<tool_call>{"name": "f", "arguments": "{\"x\": \"\u00e9\"}"}</tool_call>)",
+                {"", "", {{"f", R"({"x": "é"})", true}}});
+  expect_answer(
+      R"(<tool_call>{"id": 5, "name": "f\u0021", "arguments": null, "x": [1, {"name": "g"}]}</tool_call>)",
+      {"", "", {{"f!", "null", true}}});
+}
+
+TEST(OutputParser, EveryCutCallIsNotWhole) {
+  const std::string text = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": [1, \"}\"]}}\n</tool_call>";
+  const auto whole_from = text.find("}}") + 2;
+  for (std::size_t size = 11; size < text.size(); ++size) {
+    const auto answer = parse({text.substr(0, size)}, {.tool_calls = true});
+    EXPECT_EQ(answer.content, "") << size;
+    if (!answer.calls.empty()) {
+      EXPECT_EQ(answer.calls[0].whole, size >= whole_from) << size;
+    }
+  }
+}
+
+TEST(OutputParser, BrokenCallsAreContentWithoutTags) {
+  expect_answer("<tool_call>\nnothing\n</tool_call>\nok", {"", "nothingok", {}});
+  expect_answer("<tool_call></tool_call>ok", {"", "ok", {}});
+  expect_answer("<tool_call>{\"arguments\": {}}</tool_call>", {"", "{\"arguments\": {}}", {}});
+  expect_answer("<tool_call>[1]</tool_call>", {"", "[1]", {}});
+  expect_answer("<tool_call>{\"name\": \"f\", \"arguments\": {]}</tool_call>ok",
+                {"", "ok", {{"f", "{]", false}}});
+}
+
+TEST(OutputParser, AForgottenClosingTagEndsWithTheJson) {
+  expect_answer("<tool_call>{\"name\": \"f\", \"arguments\": {}}", {"", "", {{"f", "{}", true}}});
+  expect_answer("<tool_call>{\"name\": \"f\", \"arguments\": {}}\n<tool_call>{\"name\": \"g\"}</tool_call>",
+                {"", "", {{"f", "{}", true}, {"g", "{}", true}}});
+}
+
+TEST(OutputParser, WithoutToolsTagsAreText) {
+  expect_answer("<tool_call>{}</tool_call>", {"", "<tool_call>{}</tool_call>", {}}, {});
+}
+
+TEST(OutputParser, StreamsWhatIsCertain) {
+  OutputParser parser({.tool_calls = true});
+  EXPECT_EQ(parser.push("<think>ab").reasoning, "ab");
+  EXPECT_EQ(parser.push(" c").reasoning, " c");
+  EXPECT_EQ(parser.push(" </th").reasoning, "");
+  EXPECT_EQ(parser.push("ink>\n").reasoning, "");
+  EXPECT_EQ(parser.push("ok").content, "ok");
+  EXPECT_EQ(parser.push(" <").content, "");
+  EXPECT_EQ(parser.push("b").content, " <b");
+  auto delta = parser.push("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\"");
+  ASSERT_EQ(delta.calls.size(), 1U);
+  EXPECT_EQ(delta.calls[0].name, "f");
+  EXPECT_EQ(delta.calls[0].arguments, "{\"a\"");
+  delta = parser.push(": 1");
+  ASSERT_EQ(delta.calls.size(), 1U);
+  EXPECT_EQ(delta.calls[0].arguments, ": 1");
+}
+
+TEST(OutputParser, KnowsWhetherThePromptBeganTheThoughts) {
+  const auto ends = [](std::string text, bool trusted) {
+    return ends_in_reasoning(Prompt(jinja::Text(std::move(text), trusted)));
+  };
+  EXPECT_TRUE(ends("<|im_start|>assistant\n<think>\n", true));
+  EXPECT_FALSE(ends("<|im_start|>assistant\n<think>\n", false));
+  EXPECT_FALSE(ends("<think>\n\n</think>\n\n", true));
+  EXPECT_FALSE(ends("", true));
+}
+
+}  // namespace
+}  // namespace inferno

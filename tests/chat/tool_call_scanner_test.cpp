@@ -1,0 +1,46 @@
+#include "chat/tool_call_scanner.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+
+namespace inferno {
+namespace {
+
+TEST(ToolCallScanner, StopsBehindTheClosingBrace) {
+  ToolCallScanner scanner;
+  const std::string text = R"( {"name": "f", "arguments": {"a": {}}} rest)";
+  EXPECT_EQ(scanner.push(text), text.find(" rest"));
+  EXPECT_TRUE(scanner.is_whole());
+  EXPECT_EQ(scanner.name(), "f");
+  EXPECT_EQ(scanner.take_arguments(), R"({"a": {}})");
+  EXPECT_EQ(scanner.take_arguments(), "");
+}
+
+TEST(ToolCallScanner, ArgumentsWaitForTheName) {
+  ToolCallScanner scanner;
+  scanner.push(R"({"arguments": {"a": 1}, )");
+  EXPECT_EQ(scanner.take_arguments(), "");
+  scanner.push(R"("name": "f")");
+  EXPECT_EQ(scanner.take_arguments(), R"({"a": 1})");
+}
+
+TEST(ToolCallScanner, BreaksAtWhatIsNoCall) {
+  for (const auto* text :
+       {"x", "[", R"({"name": 5})", R"({"name" "f"})", R"({"name": "f", "arguments": {]}})", R"({"a": 1})",
+        R"({5: 1})", R"({"name": "f" "g"})", "{}"}) {
+    ToolCallScanner scanner;
+    scanner.push(text);
+    EXPECT_TRUE(scanner.is_broken()) << text;
+    EXPECT_FALSE(scanner.is_whole()) << text;
+  }
+}
+
+TEST(ToolCallScanner, NestingIsLimited) {
+  ToolCallScanner scanner;
+  scanner.push(R"({"name": "f", "arguments": )");
+  scanner.push(std::string(100000, '['));
+  EXPECT_TRUE(scanner.is_broken());
+}
+
+}  // namespace
+}  // namespace inferno
