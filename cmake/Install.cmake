@@ -57,6 +57,10 @@ target_link_libraries(inferno_library PRIVATE ${library_dependencies})
 
 # What a user runs, without tests and library.
 add_custom_target(programs DEPENDS inferno_program model_generate)
+if(INFERNO_CUDA_FOUND)  # loaded at run time, from beside the program or from lib/inferno
+  add_dependencies(programs inferno_cuda_module)
+  install(TARGETS inferno_cuda_module LIBRARY DESTINATION lib/inferno)
+endif()
 
 install(TARGETS inferno_program model_generate RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/inferno")

@@ -11,14 +11,13 @@
 #include "backend/cpu/parallel/policy.hpp"
 #include "backend/cpu/reference/executor.hpp"
 #include "backend/cpu/scalar/executor.hpp"
+#include "backend/cuda/offer.hpp"
 #include "backend/vulkan/offer.hpp"
 #include "platform/log.hpp"
 #include "platform/quote.hpp"
 
 namespace inferno {
 namespace {
-
-constexpr std::string_view kNotBuilt = "not part of this build";
 
 /// One backend: what it would run on here, and how it is made. Names that stand for a choice between
 /// backends are not in this table.
@@ -68,14 +67,6 @@ Offer create_pool(const LoadedModel& model, const BackendOptions& options) {
   return cpu::create("pool", cpu::Threading::pool, model, options);
 }
 
-BackendStatus probe_not_built(std::string_view name) {
-  return {std::string(name), false, {}, std::string(kNotBuilt)};
-}
-
-Offer create_not_built(const LoadedModel& /*model*/, const BackendOptions& /*options*/) {
-  return {nullptr, std::string(kNotBuilt)};
-}
-
 constexpr std::array<Backend, 9> kBackends = {{
     {"scalar", probe_scalar, create_scalar},
     {"reference", probe_reference, create_reference},
@@ -85,7 +76,7 @@ constexpr std::array<Backend, 9> kBackends = {{
     {"hybrid", vulkan::probe_hybrid, vulkan::create_hybrid},
     {"metal", vulkan::probe_hybrid, vulkan::create_hybrid},  // another name for hybrid
     {"vulkan", vulkan::probe, vulkan::create},
-    {"cuda", probe_not_built, create_not_built},
+    {"cuda", cuda::probe, cuda::create},
 }};
 
 /// A name that takes the first backend of a list that works.

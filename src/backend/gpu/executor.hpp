@@ -44,6 +44,13 @@ class GpuExecutor : public DeferredExecutor {
     cache_->write(block, source);
   }
 
+  // For backends that run some steps in ways of their own. Cache and buffers are there once reserved.
+  Device& own_device() { return *device_; }
+  const ModelConfig& config() const { return config_; }
+  const DeviceWeights& weights() const { return weights_; }
+  const DeviceCache& cache() const { return *cache_; }
+  StepBuffers& buffers() { return *buffers_; }
+
  private:
   struct Recorded {
     StepShape shape;

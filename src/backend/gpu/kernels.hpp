@@ -159,7 +159,7 @@ std::uint32_t kernel_bindings(Kernel kernel);
 std::uint32_t kernel_constant_bytes(Kernel kernel);
 
 constexpr std::uint32_t divide_up(std::uint32_t value, std::uint32_t by) {
-  return (value + by - 1) / by;
+  return value / by + (value % by == 0 ? 0U : 1U);  // no sum that could wrap: limits may be anything
 }
 constexpr std::uint32_t pad_up(std::uint32_t value, std::uint32_t to) {
   return divide_up(value, to) * to;

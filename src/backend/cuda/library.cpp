@@ -1,0 +1,60 @@
+#include "backend/cuda/library.hpp"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <system_error>
+#include <vector>
+
+#include "platform/quote.hpp"
+
+namespace inferno::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path find_module() {
+  if (const char* named = std::getenv("INFERNO_CUDA_MODULE"); named != nullptr) return named;
+  std::error_code ignored;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const std::vector<fs::path> places = {folder / kModuleFile, folder.parent_path() / kModuleFile,
+                                        folder.parent_path() / "lib" / "inferno" / kModuleFile};
+  for (const auto& place : places) {
+    if (fs::exists(place, ignored)) return place;
+  }
+  return {};
+}
+
+Library load() {
+  const fs::path path = find_module();
+  if (path.empty()) return {nullptr, "not part of this build", 0};
+  // The module stays: CUDA's own threads may run in it until the process ends.
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return {nullptr, fmt::format("its module cannot be loaded: {}", dlerror()), 0};
+  using Entry = const Module* (*)();
+  const auto entry = reinterpret_cast<Entry>(dlsym(handle, kModuleSymbol));
+  const Module* module = entry == nullptr ? nullptr : entry();
+  if (module == nullptr || module->version != kModuleVersion) {
+    return {nullptr,
+            fmt::format("{} is of another build of inferno: expected interface {}, found {}",
+                        quote(path.string()), kModuleVersion, module == nullptr ? 0 : module->version),
+            0};
+  }
+  Library loaded{module, {}, 0};
+  if (const int error = module->count_devices(&loaded.devices); error != 0) {
+    loaded.reason = fmt::format("no device can be used: {}", module->error_text(error));
+  } else if (loaded.devices == 0) {
+    loaded.reason = "there is no CUDA device";
+  }
+  return loaded;
+}
+
+}  // namespace
+
+const Library& library() {
+  static const Library loaded = load();
+  return loaded;
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,319 @@
+// Attention over the int8 cache: one split of 256 positions at a time, then the splits' merge.
+
+#include "backend/cuda/module/kernels/attention.hpp"
+#include "backend/cuda/module/kernels/common.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+using gpu::AttendConstants;
+using gpu::MergeConstants;
+
+constexpr unsigned kThreads = 256;
+constexpr uint kSplit = arith::kSplit;
+constexpr uint kQueries = 8;  // query heads that are worked on together: one warp's softmax each
+constexpr uint kSlices = kSplit / kWarp;
+/// Shared memory of a workgroup, cut into arrays.
+struct Shared {
+  const std::byte** bases;  // [256] of the cache blocks of the split: the KV head's bytes
+  float* scores;            // [kQueries][256], then the weights before rounding
+  float* value_scales;      // [B][256]
+  float* query_scales;      // [kQueries][B]
+  float* weight_scales;     // [kQueries][B]
+  int* sums;                // [kQueries][E32]
+  std::int8_t* queries;     // [kQueries][E32]
+  std::int16_t* weights;    // [kQueries][B][256]
+
+  static __host__ __device__ uint bytes(uint padded_dim) {
+    const uint blocks = padded_dim / arith::kBlock;
+    return kSplit * sizeof(void*) + kQueries * kSplit * 4 + blocks * kSplit * 4 + 2 * kQueries * blocks * 4 +
+           kQueries * padded_dim * 4 + kQueries * padded_dim + kQueries * blocks * kSplit * 2;
+  }
+
+  __device__ Shared(std::byte* memory, uint padded_dim) {
+    const uint blocks = padded_dim / arith::kBlock;
+    const auto take = [&memory](std::size_t count) {
+      std::byte* taken = memory;
+      memory += count;
+      return taken;
+    };
+    bases = reinterpret_cast<const std::byte**>(take(kSplit * sizeof(void*)));
+    scores = reinterpret_cast<float*>(take(kQueries * kSplit * 4));
+    value_scales = reinterpret_cast<float*>(take(std::size_t{blocks} * kSplit * 4));
+    query_scales = reinterpret_cast<float*>(take(std::size_t{kQueries} * blocks * 4));
+    weight_scales = reinterpret_cast<float*>(take(std::size_t{kQueries} * blocks * 4));
+    sums = reinterpret_cast<int*>(take(std::size_t{kQueries} * padded_dim * 4));
+    queries = reinterpret_cast<std::int8_t*>(take(std::size_t{kQueries} * padded_dim));
+    weights = reinterpret_cast<std::int16_t*>(take(std::size_t{kQueries} * blocks * kSplit * 2));
+  }
+};
+
+/// What one workgroup attends to: a split, a KV head, a tile of consecutive tokens.
+struct Item {
+  uint split, kv_head;
+  uint4 tile;   // first token, tokens, position of the first, offset of the table
+  uint begin;   // first position of the split
+  uint end;     // behind the last position that any of the tile's tokens sees
+  uint group;   // query heads of a KV head
+  uint blocks;  // B
+};
+
+/// 16 bytes of the cache. Rows of blocks of few positions stand at multiples of 4 bytes only.
+__device__ int4 load_16(const std::byte* bytes, bool aligned) {
+  if (aligned) return *reinterpret_cast<const int4*>(bytes);
+  const auto* words = reinterpret_cast<const int*>(bytes);
+  return make_int4(words[0], words[1], words[2], words[3]);
+}
+
+/// The score of one query head and one position: blocks in ascending order.
+__device__ float score(const std::byte* key, const float* key_scales, bool aligned, const std::int8_t* query,
+                       const float* query_scales, uint blocks) {
+  float sum = 0.0F;
+  const auto* words = reinterpret_cast<const int4*>(query);
+  for (uint b = 0; b < blocks; ++b) {
+    int dot = dot16(load_16(key + 32 * b, aligned), words[2 * b], kDotStart);
+    dot = dot16(load_16(key + 32 * b + 16, aligned), words[2 * b + 1], dot);
+    sum = add(sum, multiply(multiply(dot_to_float(dot), key_scales[b]), query_scales[b]));
+  }
+  return sum;
+}
+
+/// One warp, one query: maximum, denominator, then the weights of each 32 dimensions rounded to 15 bits.
+/// `count` positions are seen, at least 1.
+__device__ void weigh(const Shared& shared, uint query, uint count, uint blocks, float2* statistics) {
+  const uint lane = lane_index();
+  float* scores = shared.scores + query * kSplit;
+  float p[kSlices];
+  float maximum = scores[0];
+#pragma unroll
+  for (uint i = 0; i < kSlices; ++i) {
+    p[i] = scores[i * kWarp + lane];
+    if (i * kWarp + lane < count && p[i] > maximum) maximum = p[i];
+  }
+  for (unsigned half = kWarp / 2; half > 0; half /= 2) {
+    const float other = __shfl_xor_sync(kAllLanes, maximum, half);
+    if (other > maximum) maximum = other;
+  }
+  float denominator = 0.0F;
+#pragma unroll
+  for (uint i = 0; i < kSlices; ++i) {
+    const bool seen = i * kWarp + lane < count;
+    p[i] = seen ? arith::exponential(arith::subtract(p[i], maximum)) : 0.0F;
+    denominator = add(denominator, p[i]);
+  }
+  denominator = tree_sum(denominator);
+  if (lane == 0) *statistics = make_float2(maximum, denominator);
+
+  for (uint b = 0; b < blocks; ++b) {
+    float a[kSlices];
+    uint largest = 0;
+#pragma unroll
+    for (uint i = 0; i < kSlices; ++i) {
+      // Behind `count` the scales are of other tokens' positions, or of nothing.
+      const bool seen = i * kWarp + lane < count;
+      a[i] = seen ? multiply(p[i], shared.value_scales[b * kSplit + i * kWarp + lane]) : 0.0F;
+      largest = max(largest, arith::magnitude_bits(a[i]));
+    }
+    largest = __reduce_max_sync(kAllLanes, largest);
+    const float inverse = arith::block_inverse(largest, arith::kWeightLevels);
+#pragma unroll
+    for (uint i = 0; i < kSlices; ++i) {
+      shared.weights[(query * blocks + b) * kSplit + i * kWarp + lane] =
+          static_cast<std::int16_t>(arith::quantize(a[i], inverse));
+    }
+    if (lane == 0) {
+      shared.weight_scales[query * blocks + b] = arith::block_scale(largest, arith::kWeightStep);
+    }
+  }
+}
+
+/// Exact sums of weights times values, over all positions of the split, for `queries` query heads.
+__device__ void sum_values(const Shared& shared, const Item& item, uint queries, std::size_t values_at,
+                           const AttendConstants& c) {
+  const uint words = c.padded_dim / 4;
+  const uint parts = max(1U, kThreads / words);
+  const uint positions = (item.end - item.begin + parts - 1) / parts;
+  for (uint work = threadIdx.x; work < words * parts; work += kThreads) {
+    const uint word = work % words;
+    const uint first = work / words * positions;
+    const uint last = min(first + positions, item.end - item.begin);
+    if (first >= last) continue;
+    const auto* weights = shared.weights + word / (arith::kBlock / 4) * kSplit;
+    int sums[kQueries][4] = {};
+    for (uint i = first; i < last; ++i) {
+      const std::byte* row =
+          shared.bases[i / c.block_size] + values_at + std::size_t{i % c.block_size} * c.padded_dim;
+      const int four = reinterpret_cast<const int*>(row)[word];
+      const int v[4] = {four << 24 >> 24, four << 16 >> 24, four << 8 >> 24, four >> 24};
+#pragma unroll
+      for (uint q = 0; q < kQueries; ++q) {
+        if (q >= queries) break;
+        const int weight = weights[q * item.blocks * kSplit + i];
+#pragma unroll
+        for (uint k = 0; k < 4; ++k) sums[q][k] += weight * v[k];
+      }
+    }
+#pragma unroll
+    for (uint q = 0; q < kQueries; ++q) {
+      if (q >= queries) break;
+#pragma unroll
+      for (uint k = 0; k < 4; ++k) atomicAdd(shared.sums + q * c.padded_dim + word * 4 + k, sums[q][k]);
+    }
+  }
+}
+
+__device__ void attend_item(const Shared& shared, const Item& item, const std::int8_t* query_quants,
+                            const float* query_scales, const std::byte* cache, const uint* tables,
+                            float2* statistics, float* outputs, const AttendConstants& c) {
+  const uint bases = (item.end - item.begin + c.block_size - 1) / c.block_size;
+  const std::size_t plane = std::size_t{c.block_size} * c.padded_dim;
+  const std::size_t scale_plane = std::size_t{c.block_size} * item.blocks * sizeof(float);
+  const std::size_t head_bytes = 2 * (plane + scale_plane);
+  const std::size_t values_at = plane + scale_plane;
+  for (uint i = threadIdx.x; i < bases; i += kThreads) {
+    const uint block = tables[item.tile.w + item.begin / c.block_size + i];
+    shared.bases[i] = cache + (std::size_t{block} * c.kv_heads + item.kv_head) * head_bytes;
+  }
+  __syncthreads();
+  const uint seen = item.end - item.begin;
+  for (uint i = threadIdx.x; i < seen * item.blocks; i += kThreads) {
+    const uint position = i / item.blocks;
+    const auto* scales =
+        reinterpret_cast<const float*>(shared.bases[position / c.block_size] + values_at + plane);
+    shared.value_scales[i % item.blocks * kSplit + position] =
+        scales[std::size_t{position % c.block_size} * item.blocks + i % item.blocks];
+  }
+
+  // Query heads [tokens][group]; those of tokens before the split see nothing of it.
+  const uint skipped = item.begin > item.tile.z ? item.begin - item.tile.z : 0;
+  const uint all = item.tile.y * item.group;
+  for (uint first = skipped * item.group; first < all; first += kQueries) {
+    const uint queries = min(kQueries, all - first);
+    const auto head_of = [&](uint q) {  // [T][H]
+      const uint token = item.tile.x + (first + q) / item.group;
+      return std::size_t{token} * c.heads + item.kv_head * item.group + (first + q) % item.group;
+    };
+    const auto count_of = [&](uint q) {
+      const uint position = item.tile.z + (first + q) / item.group;
+      return min(item.end, position + 1) - item.begin;
+    };
+    const auto result_of = [&](uint q) {  // [T'][H][max_splits]
+      return (head_of(q) - std::size_t{c.first_token} * c.heads) * c.max_splits + item.split;
+    };
+    for (uint i = threadIdx.x; i < queries * c.padded_dim / 4; i += kThreads) {
+      const uint q = i / (c.padded_dim / 4);
+      reinterpret_cast<int*>(shared.queries)[i] =
+          reinterpret_cast<const int*>(query_quants + head_of(q) * c.padded_dim)[i % (c.padded_dim / 4)];
+    }
+    for (uint i = threadIdx.x; i < queries * item.blocks; i += kThreads) {
+      shared.query_scales[i] = query_scales[head_of(i / item.blocks) * item.blocks + i % item.blocks];
+    }
+    for (uint i = threadIdx.x; i < queries * c.padded_dim; i += kThreads) shared.sums[i] = 0;
+    __syncthreads();
+    if (threadIdx.x < seen) {
+      const uint offset = threadIdx.x % c.block_size;
+      const std::byte* base = shared.bases[threadIdx.x / c.block_size];
+      const std::byte* key = base + std::size_t{offset} * c.padded_dim;
+      const bool aligned = head_bytes % 16 == 0;
+      const auto* scales = reinterpret_cast<const float*>(base + plane) + std::size_t{offset} * item.blocks;
+      for (uint q = 0; q < queries; ++q) {
+        shared.scores[q * kSplit + threadIdx.x] =
+            score(key, scales, aligned, shared.queries + q * c.padded_dim,
+                  shared.query_scales + q * item.blocks, item.blocks);
+      }
+    }
+    __syncthreads();
+    const uint warp = threadIdx.x / kWarp;
+    if (warp < queries) weigh(shared, warp, count_of(warp), item.blocks, statistics + result_of(warp));
+    __syncthreads();
+    sum_values(shared, item, queries, values_at, c);
+    __syncthreads();
+    for (uint i = threadIdx.x; i < queries * c.padded_dim; i += kThreads) {
+      const uint q = i / c.padded_dim;
+      const uint d = i % c.padded_dim;
+      outputs[result_of(q) * c.padded_dim + d] = multiply(
+          arith::to_float(shared.sums[i]), shared.weight_scales[q * item.blocks + d / arith::kBlock]);
+    }
+    __syncthreads();
+  }
+}
+
+/// The grid is (splits, K, tiles), given or read from `indirect_grid`; workgroups take its items in turn.
+__global__ void __launch_bounds__(kThreads)
+    attend(const std::int8_t* query_quants, const float* query_scales, const std::byte* cache,
+           const uint* tables, const uint4* tiles, float2* statistics, float* outputs, AttendConstants c,
+           const uint* indirect_grid) {
+  after_previous();
+  extern __shared__ __align__(16) std::byte memory[];
+  const Shared shared(memory, c.padded_dim);
+  const bool indirect = indirect_grid != nullptr;
+  const uint splits = indirect ? indirect_grid[0] : gridDim.x;
+  const uint kv_heads = indirect ? indirect_grid[1] : gridDim.y;
+  const uint tile_count = indirect ? indirect_grid[2] : gridDim.z;
+  const std::uint64_t items = std::uint64_t{splits} * kv_heads * tile_count;
+  std::uint64_t index = blockIdx.x;
+  if (!indirect) index += gridDim.x * (blockIdx.y + std::uint64_t{gridDim.y} * blockIdx.z);
+  const std::uint64_t step = indirect ? gridDim.x : items;
+  for (; index < items; index += step) {
+    Item item{};
+    item.split = static_cast<uint>(index % splits);
+    item.kv_head = static_cast<uint>(index / splits % kv_heads);
+    item.tile = tiles[c.first_tile + index / splits / kv_heads];
+    item.begin = item.split * kSplit;
+    item.end = min(item.begin + kSplit, item.tile.z + item.tile.y);
+    item.group = c.heads / c.kv_heads;
+    item.blocks = c.padded_dim / arith::kBlock;
+    if (item.begin >= item.end) continue;
+    __syncthreads();  // the item before has been read
+    attend_item(shared, item, query_quants, query_scales, cache, tables, statistics, outputs, c);
+  }
+}
+
+/// Splits of one head of one token, in ascending order. Grid (H, T'); a thread for each dimension of 32.
+__global__ void merge(const float2* statistics, const float* outputs, const uint* positions, float* mixed,
+                      std::int8_t* quants, float* scales, MergeConstants c) {
+  after_previous();
+  const uint head = blockIdx.x;
+  const uint token = c.first_token + blockIdx.y;
+  const uint splits = positions[token] / kSplit + 1;
+  const std::size_t first = (std::size_t{blockIdx.y} * c.heads + head) * c.max_splits;
+  statistics += first;
+  outputs += first * c.padded_dim;
+  float maximum = statistics[0].x;
+  for (uint s = 1; s < splits; ++s) {
+    if (statistics[s].x > maximum) maximum = statistics[s].x;
+  }
+  for (uint d = threadIdx.x; d < c.padded_dim; d += blockDim.x) {
+    float sum = 0.0F;
+    float denominator = 0.0F;
+    for (uint s = 0; s < splits; ++s) {
+      const float2 split = statistics[s];
+      const float factor = arith::exponential(arith::subtract(split.x, maximum));
+      denominator = add(denominator, multiply(factor, split.y));
+      sum = add(sum, multiply(factor, outputs[std::size_t{s} * c.padded_dim + d]));
+    }
+    const float value = multiply(sum, arith::reciprocal(denominator));
+    const std::size_t at = std::size_t{token} * c.stride + head * c.head_dim + d;
+    if ((c.write & gpu::kWriteFloats) != 0 && d < c.head_dim) mixed[at] = value;
+    if ((c.write & gpu::kWriteQuants) != 0) {
+      quantize_block(value, quants + at - lane_index(), scales + at / arith::kBlock);
+    }
+  }
+}
+
+}  // namespace
+
+Launch plan_attend(const Command& command) {
+  if (const Launch tiles = plan_attend_tiles(command); tiles.function != nullptr) return tiles;
+  const auto& c = constants_of<AttendConstants>(command);
+  const dim3 grid = command.indirect_grid != nullptr ? dim3(kIndirectGroups)
+                                                     : dim3(command.grid.x, command.grid.y, command.grid.z);
+  return {address_of(attend), grid, dim3(kThreads), Shared::bytes(c.padded_dim), 7, true};
+}
+
+Launch plan_merge(const Command& command) {
+  const auto& c = constants_of<MergeConstants>(command);
+  return {address_of(merge), dim3(command.grid.x, command.grid.y), dim3(min(c.padded_dim, 1024U)), 0, 6};
+}
+
+}  // namespace inferno::cuda

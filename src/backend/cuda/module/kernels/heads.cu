@@ -1,0 +1,112 @@
+// From query, key and value rows to quantized queries and a longer cache: norms, rotation, quantization.
+
+#include "backend/cuda/module/kernels/common.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+using gpu::HeadConstants;
+
+constexpr unsigned kThreads = 128;
+constexpr unsigned kWarps = kThreads / kWarp;
+
+/// Bytes of one KV head of one cache block (cpu::BlockLayout), and where its parts begin.
+struct HeadLayout {
+  std::size_t scales, values, value_scales, bytes;
+
+  __device__ HeadLayout(uint block_size, uint padded_dim)
+      : scales(std::size_t{block_size} * padded_dim),
+        values(scales + std::size_t{block_size} * (padded_dim / arith::kBlock) * sizeof(float)),
+        value_scales(values + scales),
+        bytes(2 * values) {}
+};
+
+/// One head of one token. Grid (H + 2 K, T); E32 floats of shared memory.
+__global__ void prepare_heads(float* qkv, const float* query_norm, const float* key_norm, const float* rope,
+                              const uint* positions, const uint2* slots, std::int8_t* query_quants,
+                              float* query_scales, std::byte* cache, HeadConstants c) {
+  after_previous();
+  extern __shared__ float head[];  // [E32]
+  __shared__ float factor;
+  const uint token = blockIdx.y;
+  const uint lane = lane_index();
+  const uint warp = threadIdx.x / kWarp;
+  const bool query = blockIdx.x < c.heads;
+  const bool key = !query && blockIdx.x < c.heads + c.kv_heads;
+  const uint index = query ? blockIdx.x : (blockIdx.x - c.heads) % c.kv_heads;
+  const uint first = query ? 0 : key ? c.key_offset : c.value_offset;
+  float* source = qkv + std::size_t{token} * c.stride + first + index * c.head_dim;
+
+  for (uint i = threadIdx.x; i < c.padded_dim; i += kThreads) head[i] = i < c.head_dim ? source[i] : 0.0F;
+  __syncthreads();
+  if (query || key) {
+    if ((c.parts & gpu::kHeadNorm) != 0) {
+      if (warp == 0) {
+        float sum = 0.0F;
+        for (uint i = lane; i < c.head_dim; i += kWarp) sum = add(sum, multiply(head[i], head[i]));
+        sum = tree_sum(sum);
+        if (lane == 0) factor = arith::reciprocal_sqrt(add(multiply(sum, c.inverse_length), c.epsilon));
+      }
+      __syncthreads();
+      const float* weight = query ? query_norm : key_norm;
+      for (uint i = threadIdx.x; i < c.head_dim; i += kThreads) {
+        head[i] = multiply(multiply(head[i], factor), weight[i]);
+      }
+      __syncthreads();
+    }
+    if ((c.parts & gpu::kHeadRotate) != 0) {
+      const uint half = c.head_dim / 2;
+      const float* cosine = rope + std::size_t{positions[token]} * c.head_dim;
+      for (uint i = threadIdx.x; i < half; i += kThreads) {
+        const float a = head[i];
+        const float b = head[i + half];
+        const float cosine_i = cosine[i];
+        const float sine_i = cosine[half + i];
+        head[i] = arith::subtract(multiply(a, cosine_i), multiply(b, sine_i));
+        head[i + half] = add(multiply(b, cosine_i), multiply(a, sine_i));
+      }
+      __syncthreads();
+    }
+    if ((c.parts & gpu::kHeadFloats) != 0) {
+      for (uint i = threadIdx.x; i < c.head_dim; i += kThreads) source[i] = head[i];
+    }
+  }
+  if ((c.parts & gpu::kHeadStore) == 0) return;
+
+  const uint blocks = c.padded_dim / arith::kBlock;
+  if (query) {
+    const std::size_t at = std::size_t{token} * c.heads + index;
+    for (uint block = warp; block < blocks; block += kWarps) {
+      const float x = head[block * arith::kBlock + lane];
+      const uint largest = largest_magnitude(x);
+      const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
+      query_quants[at * c.padded_dim + block * arith::kBlock + lane] =
+          static_cast<std::int8_t>(arith::quantize(x, inverse));
+      if (lane == 0) {
+        query_scales[at * blocks + block] =
+            multiply(arith::block_scale(largest, arith::kInt8Step), c.softmax_scale);
+      }
+    }
+    return;
+  }
+  const uint2 slot = slots[token];
+  if (slot.x == gpu::kNoBlock) return;
+  const HeadLayout layout(c.block_size, c.padded_dim);
+  std::byte* at =
+      cache + (std::size_t{slot.x} * c.kv_heads + index) * layout.bytes + (key ? 0 : layout.values);
+  auto* values = reinterpret_cast<std::int8_t*>(at) + std::size_t{slot.y} * c.padded_dim;
+  auto* scales = reinterpret_cast<float*>(at + layout.scales) + std::size_t{slot.y} * blocks;
+  for (uint block = warp; block < blocks; block += kWarps) {
+    quantize_block(head[block * arith::kBlock + lane], values + block * arith::kBlock, scales + block);
+  }
+}
+
+}  // namespace
+
+Launch plan_heads(const Command& command) {
+  const auto& c = constants_of<HeadConstants>(command);
+  return {address_of(prepare_heads), dim3(command.grid.x, command.grid.y), dim3(kThreads),
+          static_cast<unsigned>(c.padded_dim * sizeof(float)), 9};
+}
+
+}  // namespace inferno::cuda

@@ -1,0 +1,193 @@
+// Kernels over single vectors: embedding, norm, quantization, SwiGLU, additions.
+
+#include "backend/cuda/module/kernels/common.cuh"
+
+namespace inferno::cuda {
+namespace {
+
+using gpu::AddConstants;
+using gpu::EmbedConstants;
+using gpu::GatherConstants;
+using gpu::NormConstants;
+using gpu::QuantizeConstants;
+using gpu::SwigluConstants;
+
+constexpr unsigned kThreads = 256;
+
+__device__ float from_bf16(std::uint16_t bits) {
+  return __uint_as_float(static_cast<uint>(bits) << 16U);
+}
+
+/// The element (row of its panel, column) of a packed table's segment. Formats by their tag type.
+struct Q8 {
+  static constexpr uint kSegmentBytes = kQ8SegmentBytes;
+  static __device__ float element(const std::byte* segment, uint row, uint column) {
+    const auto* scales = reinterpret_cast<const __half*>(segment);
+    const auto* quants = reinterpret_cast<const std::int8_t*>(segment + kScaleBytes);
+    const int value = quants[(column / kChunk * gpu::kPanel + row) * kChunk + column % kChunk];
+    const auto scale = __half2float(scales[row * kSegmentBlocks + column / arith::kBlock]);
+    return multiply(arith::to_float(value), scale);
+  }
+};
+
+template <typename Stored, float (*kConvert)(Stored)>
+struct Floats {
+  static constexpr uint kPerChunk = 16 / sizeof(Stored);
+  static constexpr uint kSegmentBytes = gpu::kPanel * arith::kSegment * sizeof(Stored);
+  static __device__ float element(const std::byte* segment, uint row, uint column) {
+    const auto* values = reinterpret_cast<const Stored*>(segment);
+    return kConvert(values[(column / kPerChunk * gpu::kPanel + row) * kPerChunk + column % kPerChunk]);
+  }
+};
+
+__device__ float same(float value) {
+  return value;
+}
+__device__ float from_half(__half value) {
+  return __half2float(value);
+}
+
+/// x[t] = row tokens[t] of the table, if this piece of the table has it. Grid (segments, T), 256 threads.
+template <typename Format>
+__global__ void embed(const int* tokens, const std::byte* table, float* x, EmbedConstants c) {
+  after_previous();
+  const uint row = static_cast<uint>(tokens[blockIdx.y]) - c.first_row;
+  if (row >= c.rows) return;
+  const uint column = blockIdx.x * arith::kSegment + threadIdx.x;
+  if (column >= c.columns) return;
+  const auto* segment =
+      table + (std::size_t{row / gpu::kPanel} * c.segments + blockIdx.x) * Format::kSegmentBytes;
+  x[std::size_t{blockIdx.y} * c.stride + column] = Format::element(segment, row % gpu::kPanel, threadIdx.x);
+}
+
+/// One token: warp 0 sums the squares, the others weigh and quantize. Grid (1, T).
+__global__ void norm(const float* x, const float* weight, float* weighted, std::int8_t* quants, float* scales,
+                     float* factors, NormConstants c) {
+  after_previous();
+  const std::size_t token = blockIdx.y;
+  x += token * c.stride;
+  const uint lane = lane_index();
+  const uint warp = threadIdx.x / kWarp;
+  if (warp == 0) {
+    float sum = 0.0F;
+#pragma unroll 16
+    for (uint i = lane; i < c.columns; i += kWarp) sum = add(sum, multiply(x[i], x[i]));
+    sum = tree_sum(sum);
+    if (lane == 0) factors[token] = arith::reciprocal_sqrt(add(multiply(sum, c.inverse_length), c.epsilon));
+    return;
+  }
+  for (uint block = warp - 1; block < c.stride / arith::kBlock; block += kThreads / kWarp - 1) {
+    const uint i = block * arith::kBlock + lane;
+    const float value = multiply(x[i], __ldg(weight + i));
+    if ((c.write & gpu::kWriteFloats) != 0) weighted[token * c.stride + i] = value;
+    if ((c.write & gpu::kWriteQuants) != 0) {
+      quantize_block(value, quants + token * c.stride + std::size_t{block} * arith::kBlock,
+                     scales + token * (c.stride / arith::kBlock) + block);
+    }
+  }
+}
+
+/// Grid (W256 / 256, T): a warp for each block of 32.
+__global__ void quantize_vectors(const float* x, std::int8_t* quants, float* scales, QuantizeConstants c) {
+  after_previous();
+  const std::size_t first =
+      blockIdx.y * std::size_t{c.stride} + blockIdx.x * kThreads + threadIdx.x / kWarp * kWarp;
+  quantize_block(x[first + lane_index()], quants + first, scales + first / arith::kBlock);
+}
+
+/// Grid (F256 / 256, T).
+__global__ void swiglu(const float* gate_up, float* floats, std::int8_t* quants, float* scales,
+                       SwigluConstants c) {
+  after_previous();
+  const uint column = blockIdx.x * kThreads + threadIdx.x;
+  const float* in = gate_up + blockIdx.y * std::size_t{c.in_stride};
+  const float value = column < c.columns ? arith::swiglu(in[column], in[c.up_offset + column]) : 0.0F;
+  const std::size_t at = blockIdx.y * std::size_t{c.stride} + column;
+  if ((c.write & gpu::kWriteFloats) != 0) floats[at] = value;
+  if ((c.write & gpu::kWriteQuants) != 0) {
+    quantize_block(value, quants + at - lane_index(), scales + at / arith::kBlock);
+  }
+}
+
+__global__ void add_branch(float* x, const float* branch, AddConstants c) {
+  after_previous();
+  const uint column = blockIdx.x * kThreads + threadIdx.x;
+  if (column >= c.columns) return;
+  const std::size_t at = blockIdx.y * std::size_t{c.stride} + column;
+  x[at] = add(x[at], branch[at]);
+}
+
+__global__ void gather(const float* x, const uint* map, float* out, GatherConstants c) {
+  after_previous();
+  const uint column = blockIdx.x * kThreads + threadIdx.x;
+  if (column >= c.columns) return;
+  out[blockIdx.y * std::size_t{c.stride} + column] = x[map[blockIdx.y] * std::size_t{c.stride} + column];
+}
+
+__global__ void fill(uint* target, uint word, std::uint64_t count) {
+  for (std::uint64_t i = blockIdx.x * std::uint64_t{kThreads} + threadIdx.x; i < count;
+       i += std::uint64_t{gridDim.x} * kThreads) {
+    target[i] = word;
+  }
+}
+
+/// Grid (some, pieces).
+__global__ void fetch(Pieces pieces) {
+  after_previous();
+  const Piece& piece = pieces.list[blockIdx.y];
+  for (std::uint64_t i = blockIdx.x * std::uint64_t{kThreads} + threadIdx.x; i < piece.bytes / 4;
+       i += std::uint64_t{gridDim.x} * kThreads) {
+    static_cast<uint*>(piece.target)[i] = static_cast<const volatile uint*>(piece.source)[i];
+  }
+}
+
+dim3 grid_of(const Command& command) {
+  return {command.grid.x, command.grid.y, command.grid.z};
+}
+
+}  // namespace
+
+Launch plan_embed(const Command& command) {
+  const void* function = address_of(embed<Q8>);
+  if (command.kernel == Kernel::embed_f32) function = address_of(embed<Floats<float, same>>);
+  if (command.kernel == Kernel::embed_f16) function = address_of(embed<Floats<__half, from_half>>);
+  if (command.kernel == Kernel::embed_bf16) function = address_of(embed<Floats<std::uint16_t, from_bf16>>);
+  return {function, grid_of(command), dim3(arith::kSegment), 0, 3};
+}
+
+Launch plan_norm(const Command& command) {
+  return {address_of(norm), grid_of(command), dim3(kThreads), 0, 6};
+}
+
+Launch plan_quantize(const Command& command) {
+  return {address_of(quantize_vectors), grid_of(command), dim3(kThreads), 0, 3};
+}
+
+Launch plan_swiglu(const Command& command) {
+  return {address_of(swiglu), grid_of(command), dim3(kThreads), 0, 4};
+}
+
+Launch plan_add(const Command& command) {
+  return {address_of(add_branch), grid_of(command), dim3(kThreads), 0, 2};
+}
+
+Launch plan_gather(const Command& command) {
+  return {address_of(gather), grid_of(command), dim3(kThreads), 0, 3};
+}
+
+cudaError_t fill_words(void* target, std::uint32_t word, std::uint64_t count, cudaStream_t stream) {
+  if (count == 0) return cudaSuccess;
+  fill<<<1024, kThreads, 0, stream>>>(static_cast<uint*>(target), word, count);
+  return cudaGetLastError();
+}
+
+cudaError_t fetch_pieces(const Pieces& pieces, cudaStream_t stream) {
+  std::uint64_t largest = 0;
+  for (const Piece& piece : pieces.list) largest = largest > piece.bytes ? largest : piece.bytes;
+  const std::uint64_t groups = (largest / 4 + kThreads - 1) / kThreads;
+  if (groups == 0) return cudaSuccess;
+  fetch<<<dim3(static_cast<unsigned>(groups < 64 ? groups : 64), kMostPieces), kThreads, 0, stream>>>(pieces);
+  return cudaGetLastError();
+}
+
+}  // namespace inferno::cuda

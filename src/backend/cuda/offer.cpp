@@ -1,0 +1,48 @@
+#include "backend/cuda/offer.hpp"
+
+#include <cstdlib>
+#include <fmt/format.h>
+
+#include "backend/cuda/device.hpp"
+#include "backend/cuda/executor.hpp"
+#include "backend/cuda/library.hpp"
+
+namespace inferno::cuda {
+namespace {
+
+bool persistent_wanted() {
+  const char* value = std::getenv("INFERNO_CUDA_PERSISTENT");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+}  // namespace
+
+BackendStatus probe(std::string_view name) {
+  const Library& cuda = library();
+  if (!cuda.reason.empty()) return {std::string(name), false, {}, cuda.reason};
+  std::string devices;
+  for (int i = 0; i < cuda.devices; ++i) {
+    DeviceInfo info;
+    const int error = cuda.module->describe(i, &info);
+    if (error != 0) return {std::string(name), false, {}, cuda.module->error_text(error)};
+    devices += fmt::format("{}{}: {}", i == 0 ? "" : ", ", i, info.name);
+  }
+  return {std::string(name), true, devices, {}};
+}
+
+Offer create(const LoadedModel& model, const BackendOptions& options) {
+  const Library& cuda = library();
+  if (!cuda.reason.empty()) return {nullptr, cuda.reason};
+  const std::uint32_t index = options.device.value_or(0);
+  if (index >= static_cast<std::uint32_t>(cuda.devices)) {
+    return {nullptr, fmt::format("it has {} device{}; number {} was asked for", cuda.devices,
+                                 cuda.devices == 1 ? "" : "s", index)};
+  }
+  try {
+    return {std::make_unique<CudaExecutor>(model, open_device(*cuda.module, index), persistent_wanted()), {}};
+  } catch (const Error& error) {
+    return {nullptr, error.what()};
+  }
+}
+
+}  // namespace inferno::cuda

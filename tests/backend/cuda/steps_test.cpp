@@ -1,0 +1,147 @@
+// The persistent kernel: whole steps of one row as one launch, the same bits as the CPU, at any depth. (That
+// the graph path gives them is tested with the tests that are shared with Vulkan.)
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+#include "backend/cuda/executor.hpp"
+#include "backend/cuda/library.hpp"
+#include "backend/registry.hpp"
+#include "backend/runner.hpp"
+#include "support/random_model.hpp"
+
+namespace inferno::test {
+namespace {
+
+std::unique_ptr<cuda::CudaExecutor> make(const LoadedModel& model) {
+  return std::make_unique<cuda::CudaExecutor>(model, cuda::open_device(*cuda::library().module, 0), true);
+}
+
+Limits limits(std::uint32_t context) {
+  return {.max_tokens = 512,
+          .max_outputs = 4,
+          .max_context = context,
+          .block_size = 256,
+          .blocks = context / 256};
+}
+
+struct Decoded {
+  Ids ids;
+  Logits logits;
+};
+
+/// Feeds `prompt` and decodes `count` tokens one by one, with their logits.
+Decoded decode(Executor& executor, const Ids& prompt, std::size_t count) {
+  const std::uint32_t context = static_cast<std::uint32_t>((prompt.size() + count) / 256 + 1) * 256;
+  executor.reserve(limits(context));
+  std::vector<std::uint32_t> blocks;
+  for (std::uint32_t i = context / 256; i > 0; --i) blocks.push_back(i - 1);
+  Decoded result;
+  std::vector<TokenInput> tokens;
+  std::uint32_t position = 0;
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    tokens.push_back(TokenInput::of(prompt[i]));
+    if (tokens.size() < 512 && i + 1 < prompt.size()) continue;
+    if (i + 1 == prompt.size()) break;
+    StepBatch batch;
+    batch.add_row(tokens, position, blocks);
+    executor.wait(executor.submit(batch));
+    position += static_cast<std::uint32_t>(tokens.size());
+    tokens.clear();
+  }
+  while (result.ids.size() < count) {
+    StepBatch batch;
+    batch.add_row(tokens, position, blocks);
+    batch.add_output(OutputKind::token);
+    batch.add_output(OutputKind::logits);
+    const auto step = executor.wait(executor.submit(batch));
+    EXPECT_EQ(step.status.at(0), RowStatus::ok) << step.errors.at(0);
+    if (step.status.at(0) != RowStatus::ok) break;
+    result.ids.push_back(step.ids.at(0).at(0));
+    result.logits.push_back(step.values.at(1));
+    position += static_cast<std::uint32_t>(tokens.size());
+    tokens = {TokenInput::of(result.ids.back())};
+  }
+  return result;
+}
+
+void expect_equal(const LoadedModel& model, std::size_t depth, std::size_t count) {
+  const auto prompt = random_ids(depth, model.config.vocab_size, 7 + depth);
+  const auto executor = make(model);
+  const auto mine = decode(*executor, prompt, count);
+  EXPECT_TRUE(executor->is_persistent());
+  const auto pool = create_executor("pool", model);
+  const auto expected = decode(*pool, prompt, count);
+  EXPECT_EQ(mine.ids, expected.ids);
+  EXPECT_EQ(mine.logits, expected.logits);
+}
+
+class PersistentSteps : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(PersistentSteps, EqualTheCpuOnTheShippedModel) {
+  expect_equal(LoadedModel(shipped_model()), GetParam(), 12);
+}
+
+// The first position, one split, its end, two splits, more splits than blocks of a KV head.
+INSTANTIATE_TEST_SUITE_P(Depths, PersistentSteps, testing::Values(1, 2, 100, 250, 505, 1000, 4000),
+                         testing::PrintToStringParamName());
+
+/// The shape of a 0.6B layer, two of them: every product has the number of rounds that it has there.
+TEST(PersistentStep, EqualsTheCpuOnTheShapeOfQwen3Small) {
+  RandomModel random;
+  random.layers = 2;
+  random.hidden_size = 1024;
+  random.ffn_size = 3072;
+  random.heads = 16;
+  random.kv_heads = 8;
+  random.head_dim = 128;
+  random.vocab_size = 4001;
+  random.matrix_format = random.embedding_format = random.head_format = quant::TensorType::q8_0;
+  const TemporaryFile file(random);
+  const LoadedModel model(file.path());
+  for (const std::size_t depth : {1U, 255U, 700U}) expect_equal(model, depth, 6);
+}
+
+/// Steps chained in one launch choose what single steps choose, and end with a stop id.
+TEST(PersistentStep, ChainsSteps) {
+  const LoadedModel model(shipped_model());
+  const auto prompt = random_ids(20, model.config.vocab_size, 3);
+  const auto pool = create_executor("pool", model);
+  const auto expected = decode(*pool, prompt, 41).ids;
+  const auto executor = make(model);
+  auto reserved = limits(256);
+  reserved.max_steps = 40;
+  executor->reserve(reserved);
+  const auto run = [&](std::vector<TokenInput> tokens, std::uint32_t position, const SubmitOptions& options) {
+    StepBatch batch;
+    batch.add_row(tokens, position, {0});
+    batch.add_output(OutputKind::token);
+    return executor->wait(executor->submit(batch, options));
+  };
+  std::vector<TokenInput> tokens;
+  for (const auto id : prompt) tokens.push_back(TokenInput::of(id));
+  const auto first = run(tokens, 0, {}).ids.at(0).at(0);
+  EXPECT_EQ(first, expected.at(0));
+  SubmitOptions options;
+  options.max_steps = 40;
+  const auto whole = run({TokenInput::of(first)}, 20, options);
+  EXPECT_EQ(whole.ids.at(0), Ids(expected.begin() + 1, expected.end()));
+  EXPECT_EQ(whole.status.at(0), RowStatus::ok);
+
+  options.stop_ids.ids = {expected.at(7)};
+  const auto end = std::find(expected.begin() + 1, expected.end(), expected.at(7)) + 1;
+  const auto stopped = run({TokenInput::of(first)}, 20, options);
+  EXPECT_EQ(stopped.ids.at(0), Ids(expected.begin() + 1, end));
+  EXPECT_EQ(stopped.status.at(0), RowStatus::stopped);
+}
+
+/// Formats that the kernel does not know take the other path, silently.
+TEST(PersistentStep, LeavesFloatWeightsToTheGraph) {
+  const LoadedModel model(golden("odd-tied-f16.gguf"));
+  const auto executor = make(model);
+  executor->reserve(limits(256));
+  EXPECT_FALSE(executor->is_persistent());
+}
+
+}  // namespace
+}  // namespace inferno::test
