@@ -63,7 +63,9 @@ struct DeviceCapabilities {
   std::uint32_t shared_bytes = 0;    ///< of a workgroup
   bool unified_memory = false;       ///< the host reaches device memory: nothing is staged
   bool integer_dot = false;          ///< four int8 products in one instruction
-  bool software = false;             ///< a CPU that poses as a GPU
+  /// Workgroups of a dispatch see what others wrote before an atomic that they saw: what attend_one needs.
+  bool shares_writes = false;
+  bool software = false;  ///< a CPU that poses as a GPU
 };
 
 /// What a device did so far: the counts that the seam's promise is measured by.

@@ -41,21 +41,33 @@ void StepEncoder::encode_layers(const StepShape& shape) {
 
 void StepEncoder::attention_block(std::size_t layer, const StepShape& shape) {
   const DeviceLayer& weights = weights_.layers()[layer];
-  norm(*buffers_.hidden, weights.attention_norm, shape.tokens, forms_for(weights.qkv));
-  project(weights.qkv.pieces, buffers_.normed, shape.tokens, true, *buffers_.qkv, weights.qkv.out_stride,
-          false);
-  prepare_heads(layer, shape.tokens, kHeadNorm | kHeadRotate | kHeadStore);
-  attend(layer, shape, forms_for(weights.attention_output));
+  if (norms_inside(weights.qkv, shape.tokens)) {
+    norm_project(weights.attention_norm, weights.qkv, *buffers_.qkv);
+  } else {
+    norm(*buffers_.hidden, weights.attention_norm, shape.tokens, forms_for(weights.qkv));
+    project(weights.qkv.pieces, buffers_.normed, shape.tokens, true, *buffers_.qkv, weights.qkv.out_stride,
+            false);
+  }
+  if (attends_at_once(layer, shape)) {
+    attend_one(layer, shape);
+  } else {
+    prepare_heads(layer, shape.tokens, kHeadNorm | kHeadRotate | kHeadStore);
+    attend(layer, shape, forms_for(weights.attention_output));
+  }
   project(weights.attention_output.pieces, buffers_.mixed, shape.tokens, false, *buffers_.hidden,
           buffers_.normed.stride, true);
 }
 
 void StepEncoder::ffn_block(std::size_t layer, const StepShape& shape) {
   const DeviceLayer& weights = weights_.layers()[layer];
-  norm(*buffers_.hidden, weights.ffn_norm, shape.tokens, forms_for(weights.gate_up));
-  project(weights.gate_up.pieces, buffers_.normed, shape.tokens, true, *buffers_.gate_up,
-          weights.gate_up.out_stride, false);
-  swiglu(layer, shape.tokens, forms_for(weights.down));
+  if (activates_inside(layer, shape.tokens)) {
+    norm_swiglu(layer);
+  } else {
+    norm(*buffers_.hidden, weights.ffn_norm, shape.tokens, forms_for(weights.gate_up));
+    project(weights.gate_up.pieces, buffers_.normed, shape.tokens, true, *buffers_.gate_up,
+            weights.gate_up.out_stride, false);
+    swiglu(layer, shape.tokens, forms_for(weights.down));
+  }
   project(weights.down.pieces, buffers_.activated, shape.tokens, false, *buffers_.hidden,
           buffers_.normed.stride, true);
 }

@@ -26,6 +26,10 @@ const uint kMatvecThreads = 128U;
 const uint kMatvecWorkers = 16U;
 /// Most tokens of a matrix-vector dispatch; more go to the matrix-matrix kernels.
 const uint kMatvecTokens = 8U;
+/// Most columns of a vector that a product can norm by itself.
+const uint kFusedColumns = 8192U;
+/// Longest head that attend_one takes.
+const uint kFusedHead = 256U;
 /// Rows and tokens of a tile of the matrix-matrix kernels: one workgroup.
 const uint kMatmulRows = 64U;
 const uint kMatmulTokens = 64U;
@@ -86,6 +90,24 @@ struct MatrixConstants {
   uint accumulate;   // 0 or 1
 };
 
+/// norm_matvec_q8: norm, then matvec_q8 with its factor, of one vector.
+struct NormMatrixConstants {
+  uint rows;
+  uint segments;  // D padded / 256
+  uint first_out;
+  uint lanes;
+  float inverse_length;  // 1 / D
+  float epsilon;
+};
+
+/// norm_swiglu_q8: norm, gate and up, swiglu, of one vector.
+struct NormSwigluConstants {
+  uint rows;      // F; the matrix has twice as many, those of up behind those of the gate
+  uint segments;  // D padded / 256
+  float inverse_length;
+  float epsilon;
+};
+
 /// prepare_heads: what happens to query, key and value between product and attention.
 struct HeadConstants {
   uint heads;       // H
@@ -112,6 +134,24 @@ struct AttendConstants {
   uint first_tile;   // the dispatch's z = 0
   uint first_token;  // token whose partials are the first
   uint max_splits;   // partials of a head of a token
+};
+
+/// attend_one: prepare_heads, attend and merge of rows of one token.
+struct AttendOneConstants {
+  uint heads;       // H
+  uint kv_heads;    // K
+  uint head_dim;    // E, a multiple of 32
+  uint padded_dim;  // E
+  uint stride;      // floats from token to token of qkv
+  uint key_offset;
+  uint value_offset;
+  uint block_size;
+  uint max_splits;
+  uint first_token;  // 0
+  uint out_stride;   // H * E padded to 256
+  float inverse_length;
+  float epsilon;
+  float softmax_scale;
 };
 
 /// merge: arith::merge_splits of each head of each token.

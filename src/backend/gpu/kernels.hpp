@@ -81,6 +81,17 @@ enum class Kernel : std::uint8_t {
   matvec_q8,
   // The same with any T: (ceil(rows / kMatmulRows), ceil(T / kMatmulTokens)).
   matmul_q8,
+  // norm and matvec_q8 at once, for T = 1 and D <= kFusedColumns: every workgroup norms the vector again,
+  // which costs
+  // less than a dispatch. [r weights, packed piece; r x float [D256]; r norm weight float [D256]; w y]
+  // NormMatrixConstants; (matvec_grid(rows, segments)).
+  norm_matvec_q8,
+  // norm, gate and up as one packed piece, and swiglu at once, for T = 1 and D <= kFusedColumns; F is a
+  // multiple of
+  // 8. [r weights; r x float [D256]; r norm weight float [D256]; w quants int8 [F256]; w scales float [F256 /
+  // 32]]
+  // NormSwigluConstants; (ceil(F / 32)).
+  norm_swiglu_q8,
   // Float weights. [r weights, packed piece; r x float [T][C256]; r factors float [T]; rw y] and so on.
   matvec_f32,
   matvec_f16,
@@ -109,6 +120,17 @@ enum class Kernel : std::uint8_t {
   // Stage attention, part two. [r statistics; r outputs; r positions u32 [T] (a token has position / 256 + 1
   // splits); w mixed float [T][(H E)256]; w quants; w scales] MergeConstants; (H, T').
   merge,
+  // prepare_heads, attend and merge at once, where every row has one token (tile t is token t), E is a
+  // multiple of
+  // 32 and at most kFusedHead. [r qkv float [T][stride]; r query norm; r key norm; r rope; r cache slots; rw
+  // cache of
+  // the layer; r tables; r tiles; rw statistics vec2 [T][H][max_splits]; rw outputs float
+  // [T][H][max_splits][E];
+  // rw u32 [T][K], zero before the first dispatch and after each; w quants; w scales] AttendOneConstants;
+  // (splits, K, T), often indirect. The last workgroup of a token's head to be done merges: for devices on
+  // which
+  // workgroups see each other's writes behind a barrier and an atomic (DeviceCapabilities::shares_writes).
+  attend_one,
   // Stage swiglu. [r gate_up float [T][in_stride]; w floats [T][F256]; w quants; w scales] SwigluConstants;
   // (F256 / 256, T).
   swiglu,
@@ -149,7 +171,7 @@ enum class Kernel : std::uint8_t {
 
 inline constexpr std::uint32_t kKernelCount = static_cast<std::uint32_t>(Kernel::advance) + 1;
 /// Most bindings of a kernel.
-inline constexpr std::uint32_t kMaxBindings = 10;
+inline constexpr std::uint32_t kMaxBindings = 13;
 
 /// The name: that of the enumerator and of the kernel's SPIR-V.
 std::string_view kernel_name(Kernel kernel);

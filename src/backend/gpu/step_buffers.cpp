@@ -39,6 +39,7 @@ struct StepBuffers::Sizes {
   std::uint64_t rope = 0;
   std::uint64_t split_outputs = 0;
   std::uint64_t statistics = 0;
+  std::uint64_t splits_done = 0;
   std::uint64_t logits = 0;
   std::uint64_t best = 0;
   std::uint64_t query_quants = 0;
@@ -55,6 +56,8 @@ struct StepBuffers::Sizes {
         static_cast<std::uint32_t>(std::min(tokens, std::max<std::uint64_t>(most, kTileTokens)));
     split_outputs = attention_tokens * split_bytes;
     statistics = std::uint64_t{attention_tokens} * config.heads * max_splits * 2 * sizeof(float);
+    if (device.shares_writes)
+      splits_done = std::uint64_t{attention_tokens} * config.kv_heads * sizeof(std::uint32_t);
 
     logits_stride = pad_up(config.vocab_size, kPadColumns);
     const std::uint64_t row_bytes = std::uint64_t{logits_stride} * sizeof(float);
@@ -84,7 +87,8 @@ struct StepBuffers::Sizes {
   }
 
   std::uint64_t bytes(std::uint64_t tokens) const {
-    return tokens * per_token + tables + chain + rope + split_outputs + statistics + logits + best;
+    return tokens * per_token + tables + chain + rope + split_outputs + statistics + splits_done + logits +
+           best;
   }
 };
 
@@ -148,6 +152,7 @@ StepBuffers::StepBuffers(Device& device, const ModelConfig& config, const StepSt
   query_scales = make(sizes.query_quants / 32 * sizeof(float));
   statistics = make(sizes.statistics);
   split_outputs = make(sizes.split_outputs);
+  if (sizes.splits_done != 0) splits_done = make(sizes.splits_done);
   logits = make(sizes.logits);
   best = make(sizes.best);
 

@@ -107,6 +107,7 @@ class StepBuffers {
   std::unique_ptr<Buffer> query_scales;   // float [T][H][E32 / 32]
   std::unique_ptr<Buffer> statistics;     // vec2 [T'][H][splits]
   std::unique_ptr<Buffer> split_outputs;  // float [T'][H][splits][E32]
+  std::unique_ptr<Buffer> splits_done;    // u32 [T'][K], if the device shares writes
   std::unique_ptr<Buffer> logits;         // float [logits rows][V256]
   std::unique_ptr<Buffer> best;           // uvec2 [logits rows][chunks]
   std::unique_ptr<Buffer> chosen;         // u32 [T], for the host

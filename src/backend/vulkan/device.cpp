@@ -76,6 +76,10 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
   VkPhysicalDeviceFeatures2 features{};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.pNext = &dot_feature;
+  // Asked for as a sign that workgroups can order their writes between them; Metal, and so MoltenVK, cannot.
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{};
+  memory_model.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES;
+  dot_feature.pNext = &memory_model;
   functions.features(physical_, &features);
   dot_supported_ = dot_feature.shaderIntegerDotProduct == VK_TRUE;
 
@@ -89,6 +93,7 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
   capabilities_.integer_dot =
       dot_supported_ &&
       options.integer_dot.value_or(dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE);
+  capabilities_.shares_writes = memory_model.vulkanMemoryModelDeviceScope == VK_TRUE;
   capabilities_.software = info.software();
   if (limits.maxPerStageDescriptorStorageBuffers < gpu::kMaxBindings) {
     throw Error(fmt::format("{} binds {} buffers to a kernel; expected at least {}", info.name,

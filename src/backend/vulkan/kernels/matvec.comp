@@ -9,6 +9,7 @@
 #include "matrix_bindings.glsl"
 
 layout(local_size_x = 128) in;
+#define TOKENS c.tokens
 const uint kThreads = kMatvecThreads;
 #include "row_sums.glsl"
 

@@ -29,41 +29,25 @@ layout(std430, set = 0, binding = 5) writeonly buffer Scales {
   float scales[];  // [T][stride / 32]
 };
 
+#include "merge_splits.glsl"
+
 void main() {
   uint head = gl_WorkGroupID.x;
   uint token = c.first_token + gl_WorkGroupID.y;
   uint from = (gl_WorkGroupID.y * c.heads + head) * c.max_splits;
   uint splits = positions[token] / uint(kSplit) + 1U;
-
-  float maximum = statistics[from].x;
-  for (uint s = 1U; s < splits; ++s) {
-    float other = statistics[from + s].x;
-    maximum = other > maximum ? other : maximum;
-  }
   for (uint first = 0U; first < c.padded_dim; first += 256U) {
     uint d = first + 4U * gl_LocalInvocationID.x;
     bool exists = d < c.padded_dim;
-    vec4 sum = vec4(0.0);
-    float denominator = 0.0;
-    if (exists) {
-      for (uint s = 0U; s < splits; ++s) {
-        vec2 of_split = statistics[from + s];
-        float factor = exponential(subtract(of_split.x, maximum));
-        denominator = add(denominator, multiply(factor, of_split.y));
-        vec4 output_four = outputs[((from + s) * c.padded_dim + d) / 4U];
-        for (uint k = 0U; k < 4U; ++k) sum[k] = add(sum[k], multiply(factor, output_four[k]));
-      }
-      float inverse = reciprocal(denominator);
-      for (uint k = 0U; k < 4U; ++k) sum[k] = multiply(sum[k], inverse);
-    }
+    vec4 merged = exists ? merged_four(from, splits, d) : vec4(0.0);
     uint at = token * c.stride + head * c.head_dim + d;
     if ((c.write & kWriteFloats) != 0U) {
       for (uint k = 0U; k < 4U; ++k) {
-        if (d + k < c.head_dim) mixed[at + k] = sum[k];
+        if (d + k < c.head_dim) mixed[at + k] = merged[k];
       }
     }
     if ((c.write & kWriteQuants) != 0U) {
-      QuantizedFour four = quantize_four(sum);
+      QuantizedFour four = quantize_four(merged);
       if (d < c.head_dim) {
         quants[at / 4U] = four.word;
         if (d % 32U == 0U) scales[at / 32U] = four.scale;

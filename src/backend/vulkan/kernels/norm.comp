@@ -66,10 +66,9 @@ void main() {
     barrier();
   }
   if (own < uint(kStride)) sums[own] = sum;
-  barrier();
-  if (own != 0U) return;
   for (uint width = uint(kStride) / 2U; width > 0U; width /= 2U) {
-    for (uint j = 0U; j < width; ++j) sums[j] = add(sums[j], sums[j + width]);
+    barrier();
+    if (own < width) sums[own] = add(sums[own], sums[own + width]);
   }
-  factors[token] = reciprocal_sqrt(add(multiply(sums[0], c.inverse_length), c.epsilon));
+  if (own == 0U) factors[token] = reciprocal_sqrt(add(multiply(sums[0], c.inverse_length), c.epsilon));
 }

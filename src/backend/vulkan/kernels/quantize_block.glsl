@@ -4,9 +4,13 @@
 #include "arith/quantize.hpp"
 
 // Quantizes 4 values for each of the workgroup's invocations; 8 neighbours hold a block of 32. The workgroup
-// comes here together.
+// comes here together. It needs a word of shared memory for each of QUANTIZE_THREADS; QUANTIZE_SCRATCH says where, if
+// there is an array to share.
 
+#ifndef QUANTIZE_SCRATCH
 shared uint block_magnitudes[QUANTIZE_THREADS];
+#define QUANTIZE_SCRATCH block_magnitudes
+#endif
 
 struct QuantizedFour {
   uint word;    // four int8
@@ -17,9 +21,9 @@ QuantizedFour quantize_four(vec4 values) {
   uint own = gl_LocalInvocationID.x;
   uint largest = max(max(magnitude_bits(values.x), magnitude_bits(values.y)),
                      max(magnitude_bits(values.z), magnitude_bits(values.w)));
-  block_magnitudes[own] = largest;
+  QUANTIZE_SCRATCH[own] = largest;
   barrier();
-  for (uint i = own / 8U * 8U; i < own / 8U * 8U + 8U; ++i) largest = max(largest, block_magnitudes[i]);
+  for (uint i = own / 8U * 8U; i < own / 8U * 8U + 8U; ++i) largest = max(largest, QUANTIZE_SCRATCH[i]);
   barrier();
   float inverse = block_inverse(largest, kInt8Levels);
   QuantizedFour result;

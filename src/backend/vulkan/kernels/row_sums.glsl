@@ -1,7 +1,7 @@
 #ifndef INFERNO_ROW_SUMS_GLSL_
 #define INFERNO_ROW_SUMS_GLSL_
 
-// Rows of a matrix times up to 8 vectors, for a workgroup of kThreads invocations. An invocation takes one row and
+// Rows of a matrix times TOKENS vectors, at most 8, for a workgroup of kThreads invocations. An invocation takes one row and
 // every lanes-th of its segments; segment sums meet in shared memory and are added in ascending order.
 
 #include "segment_sums.glsl"
@@ -15,7 +15,7 @@ shared float row_totals[1024];     // [tokens][rows], at most 8 * 128
 // together; row_totals can be read after it.
 void sum_rows(uint row, uint own_row, uint rows, uint lane, uint lanes, bool exists) {
   uint own = gl_LocalInvocationID.x;
-  uint items = c.tokens * rows;
+  uint items = TOKENS * rows;
   uint round_segments = kPartials / items;
   for (uint first = 0U; first < c.segments; first += round_segments) {
     uint end = min(first + round_segments, c.segments);
@@ -25,9 +25,9 @@ void sum_rows(uint row, uint own_row, uint rows, uint lane, uint lanes, bool exi
         uint target = (segment - first) * items + own_row;
 #if FORMAT == Q8
         if (segment != lane) load_segment(row, segment);
-        for (uint t = 0U; t < c.tokens; ++t) partials[target + t * rows] = segment_sum(segment, t);
+        for (uint t = 0U; t < TOKENS; ++t) partials[target + t * rows] = segment_sum(segment, t);
 #else
-        for (uint t = 0U; t < c.tokens; ++t) partials[target + t * rows] = segment_sum(row, segment, t);
+        for (uint t = 0U; t < TOKENS; ++t) partials[target + t * rows] = segment_sum(row, segment, t);
 #endif
       }
     }

@@ -67,6 +67,10 @@ inline std::string dot_name(const testing::TestParamInfo<bool>& with_dot) {
 
 #define INFERNO_WITHOUT_AND_WITH_DOT(Suite) INSTANTIATE_TEST_SUITE_P(Vulkan, Suite, testing::Bool(), dot_name)
 
+constexpr std::uint32_t u32(std::size_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+
 constexpr std::size_t padded(std::size_t columns) {
   return (columns + kPadColumns - 1) / kPadColumns * kPadColumns;
 }

@@ -30,10 +30,6 @@ class VulkanVectorTest : public VulkanKernelTest {
   }
 };
 
-std::uint32_t u32(std::size_t value) {
-  return static_cast<std::uint32_t>(value);
-}
-
 TEST_F(VulkanVectorTest, Norm) {
   Random random(1);
   for (const auto columns : kWidths) {
