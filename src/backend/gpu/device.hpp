@@ -65,7 +65,8 @@ struct DeviceCapabilities {
   bool integer_dot = false;          ///< four int8 products in one instruction
   /// Workgroups of a dispatch see what others wrote before an atomic that they saw: what attend_one needs.
   bool shares_writes = false;
-  bool software = false;  ///< a CPU that poses as a GPU
+  bool fused_norms = false;  ///< it has norm_matvec_q8 and norm_swiglu_q8
+  bool software = false;     ///< a CPU that poses as a GPU
 };
 
 /// What a device did so far: the counts that the seam's promise is measured by.

@@ -17,7 +17,7 @@ bool all_int8(const Projection& projection) {
 }  // namespace
 
 bool StepEncoder::norms_inside(const Projection& projection, std::uint32_t tokens) const {
-  return tokens == 1 && config_.hidden_size <= kFusedColumns && all_int8(projection);
+  return buffers_.fuses_norms && tokens == 1 && config_.hidden_size <= kFusedColumns && all_int8(projection);
 }
 
 bool StepEncoder::activates_inside(std::size_t layer, std::uint32_t tokens) const {

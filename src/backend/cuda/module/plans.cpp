@@ -45,6 +45,10 @@ Launch plan(const Command& command) {
     case Kernel::sample:
     case Kernel::advance:
       return plan_sampling(command);
+    case Kernel::norm_matvec_q8:
+    case Kernel::norm_swiglu_q8:
+    case Kernel::attend_one:
+      break;  // never asked for: the device declares neither fused_norms nor shares_writes
   }
   return {};
 }
