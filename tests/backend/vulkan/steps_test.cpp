@@ -141,7 +141,8 @@ TEST(VulkanStep, AsksTheDeviceOncePerToken) {
     EXPECT_EQ(after.allocations - before.allocations, 0U);
     EXPECT_EQ(after.dispatches - before.dispatches, dispatches);
   }
-  // Ten a layer; the norms inside products save three, attention at once saves two (docs/vulkan.md says which).
+  // Ten a layer; the norms inside products save three, attention at once saves two (docs/vulkan.md says
+  // which).
   const auto& device = executor->device().capabilities();
   const unsigned layer = 10U - (device.fused_norms ? 3U : 0U) - (device.shares_writes ? 2U : 0U);
   EXPECT_EQ(dispatches, 28U * layer + 5U);
