@@ -208,7 +208,8 @@ TEST(ServingChains, ReadersDoNotWaitForThoseWhoDoNotRead) {
   const auto answer = ask(engine, after("a", 500));
   EXPECT_EQ(answer.ids.size(), 500U);
   EXPECT_TRUE(eventually([&] { return engine.metrics().stalled == 8; }));
-  EXPECT_EQ(engine.metrics().generated_tokens, 500U + 8 * 20);
+  // Metrics are published step by step, so the last token may be counted a moment after it was read.
+  EXPECT_TRUE(eventually([&] { return engine.metrics().generated_tokens == 500U + 8 * 20; }));
   EXPECT_FALSE(engine.drain(std::chrono::milliseconds(10)));
   engine.stop();
   EXPECT_EQ(read_all(deaf.front()).end, RequestEnd::shutdown);
