@@ -208,8 +208,9 @@ TEST(ServingChains, ReadersDoNotWaitForThoseWhoDoNotRead) {
   const auto answer = ask(engine, after("a", 500));
   EXPECT_EQ(answer.ids.size(), 500U);
   EXPECT_TRUE(eventually([&] { return engine.metrics().stalled == 8; }));
-  // Metrics are published step by step, so the last token may be counted a moment after it was read.
-  EXPECT_TRUE(eventually([&] { return engine.metrics().generated_tokens == 500U + 8 * 20; }));
+  // A buffer holds twenty: nobody who does not read makes more. (One may be stopped just before its last.)
+  EXPECT_LE(engine.metrics().generated_tokens, 500U + 8 * 20);
+  EXPECT_GE(engine.metrics().generated_tokens, 500U + 8 * 19);
   EXPECT_FALSE(engine.drain(std::chrono::milliseconds(10)));
   engine.stop();
   EXPECT_EQ(read_all(deaf.front()).end, RequestEnd::shutdown);
