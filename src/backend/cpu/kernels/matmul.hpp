@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/cpu/kernels/elementary.hpp"
 #include "backend/cpu/kernels/kernel_set.hpp"
@@ -76,9 +77,13 @@ struct Matmul {
     }
   }
 
+  /// What is fetched ahead of the weights that are read: see kPrefetchStreams. With several tokens a stream
+  /// is read in bursts, between which a processor's own prefetcher does not run far enough ahead.
+  enum class Fetch : std::uint8_t { nothing, ahead, near_and_far };
+
   /// Adds a segment of kP panels to the totals [tokens][panels][16] of kT tokens. `values`, `scales`,
   /// `offsets`: the first token's, at the segment's first block.
-  template <std::size_t kP, std::size_t kT, bool kPrefetch>
+  template <std::size_t kP, std::size_t kT, Fetch kFetch>
   INFERNO_INLINE static void segment_tile(const Segment& segment, const Scales<kP>& weight_scales,
                                           const std::int8_t* values, const float* scales,
                                           const std::int32_t* offsets, float* totals) {
@@ -99,10 +104,12 @@ struct Matmul {
         typename Isa::Weights w[kP];
         unroll<kP>([&](auto p) INFERNO_INLINE_LAMBDA {
           const auto* at = weights + p.value * segment.panel_stride + kQuad0 * kQuadBytes;
-          if constexpr (kPrefetch) {
-            for (std::size_t i = 0; i < Isa::kGroups; ++i) {
+          for (std::size_t i = 0; i < Isa::kGroups; ++i) {
+            if constexpr (kFetch == Fetch::near_and_far) {
               Isa::prefetch(at + kNear + i * kQuadBytes);
               Isa::prefetch_far(at + kFar + i * kQuadBytes);
+            } else if constexpr (kFetch == Fetch::ahead) {
+              Isa::prefetch(at + kAhead + i * kQuadBytes);
             }
           }
           w[p.value] = Isa::load_weights(at);
@@ -136,16 +143,16 @@ struct Matmul {
   }
 
   /// segment_tile for a number of tokens that is not a constant, 1 to kT.
-  template <std::size_t kP, std::size_t kT, bool kPrefetch>
+  template <std::size_t kP, std::size_t kT, Fetch kFetch>
   INFERNO_INLINE static void segment_tokens(std::size_t tokens, const Segment& segment,
                                             const Scales<kP>& weight_scales, const std::int8_t* values,
                                             const float* scales, const std::int32_t* offsets, float* totals) {
     if constexpr (kT == 1) {
-      segment_tile<kP, 1, kPrefetch>(segment, weight_scales, values, scales, offsets, totals);
+      segment_tile<kP, 1, kFetch>(segment, weight_scales, values, scales, offsets, totals);
     } else if (tokens >= kT) {
-      segment_tile<kP, kT, kPrefetch>(segment, weight_scales, values, scales, offsets, totals);
+      segment_tile<kP, kT, kFetch>(segment, weight_scales, values, scales, offsets, totals);
     } else {
-      segment_tokens<kP, kT - 1, kPrefetch>(tokens, segment, weight_scales, values, scales, offsets, totals);
+      segment_tokens<kP, kT - 1, kFetch>(tokens, segment, weight_scales, values, scales, offsets, totals);
     }
   }
 
@@ -165,12 +172,18 @@ struct Matmul {
       for (std::size_t t = 0; t < tokens; t += kT) {
         const std::size_t token = first_token + t;
         const std::size_t at = (token / kTile * blocks + segment.first) * kTile + token % kTile;
-        if (first_token + t == 0 && kPrefetchStreams) {
-          segment_tokens<kP, kT, true>(tokens - t, segment, weight_scales, x.values + at * kColumns,
-                                       x.scales + at, x.offsets + at, totals + t * kP * kRows);
+        const auto segment_with = [&](auto fetch) INFERNO_INLINE_LAMBDA {
+          segment_tokens<kP, kT, fetch.value>(tokens - t, segment, weight_scales, x.values + at * kColumns,
+                                              x.scales + at, x.offsets + at, totals + t * kP * kRows);
+        };
+        if (first_token + t > 0) {
+          segment_with(std::integral_constant<Fetch, Fetch::nothing>{});
+        } else if (kPrefetchStreams) {
+          segment_with(std::integral_constant<Fetch, Fetch::near_and_far>{});
+        } else if (kP == 1 && tokens >= kSlowTokens) {
+          segment_with(std::integral_constant<Fetch, Fetch::ahead>{});
         } else {
-          segment_tokens<kP, kT, false>(tokens - t, segment, weight_scales, x.values + at * kColumns,
-                                        x.scales + at, x.offsets + at, totals + t * kP * kRows);
+          segment_with(std::integral_constant<Fetch, Fetch::nothing>{});
         }
       }
       segment.bytes += PackedMatrix::segment_bytes(segment.count);
@@ -225,6 +238,9 @@ struct Matmul {
   /// Bytes between what is read and what is fetched to the first-level cache, and from memory to the second.
   static constexpr std::size_t kNear = 768;
   static constexpr std::size_t kFar = 8192;
+  /// The same where a core's prefetcher keeps up with a single token, for at least so many tokens.
+  static constexpr std::size_t kAhead = 4096;
+  static constexpr std::size_t kSlowTokens = 4;
 };
 
 }  // namespace inferno::cpu
