@@ -47,13 +47,13 @@ struct StepBuffers::Sizes {
 
   Sizes(const DeviceCapabilities& device, const ModelConfig& config, const StepStrides& strides,
         const Limits& limits) {
-    const std::uint64_t tokens = limits.max_tokens;
+    const std::uint64_t max_tokens = limits.max_tokens;
     const std::uint64_t head = padded_head(config);
     max_splits = divide_up(limits.max_context, kSplitPositions);
     const std::uint64_t split_bytes = std::uint64_t{config.heads} * max_splits * head * sizeof(float);
     const std::uint64_t most = std::min(kMostSplitBytes, device.max_range) / split_bytes;
     attention_tokens =
-        static_cast<std::uint32_t>(std::min(tokens, std::max<std::uint64_t>(most, kTileTokens)));
+        static_cast<std::uint32_t>(std::min(max_tokens, std::max<std::uint64_t>(most, kTileTokens)));
     split_outputs = attention_tokens * split_bytes;
     statistics = std::uint64_t{attention_tokens} * config.heads * max_splits * 2 * sizeof(float);
     if (device.shares_writes)
@@ -64,7 +64,7 @@ struct StepBuffers::Sizes {
     const std::uint64_t most_rows =
         std::max<std::uint64_t>(std::min(kMostLogitsBytes, device.max_range) / row_bytes, 1);
     logits_rows =
-        static_cast<std::uint32_t>(std::min({tokens, std::uint64_t{limits.max_outputs}, most_rows}));
+        static_cast<std::uint32_t>(std::min({max_tokens, std::uint64_t{limits.max_outputs}, most_rows}));
     logits = logits_rows * row_bytes;
     best = std::uint64_t{logits_rows} * argmax_chunks_of(config.vocab_size) * 2 * sizeof(std::uint32_t);
 
@@ -75,7 +75,7 @@ struct StepBuffers::Sizes {
     chain = (std::uint64_t{limits.max_rows} * (kStopIdsPerRow + 3 + limits.max_steps) + 3) *
             sizeof(std::uint32_t);
     rope = std::uint64_t{limits.max_context} * config.head_dim * sizeof(float);
-    query_quants = tokens * config.heads * head;
+    query_quants = max_tokens * config.heads * head;
 
     const std::uint64_t d = pad_up(config.hidden_size, kPadColumns);
     const std::uint64_t attention = pad_up(config.query_width(), kPadColumns);
@@ -86,9 +86,9 @@ struct StepBuffers::Sizes {
                 std::uint64_t{config.heads} * (head + head / 32 * sizeof(float)) + 14 * sizeof(std::uint32_t);
   }
 
-  std::uint64_t bytes(std::uint64_t tokens) const {
-    return tokens * per_token + tables + chain + rope + split_outputs + statistics + splits_done + logits +
-           best;
+  std::uint64_t bytes(std::uint64_t max_tokens) const {
+    return max_tokens * per_token + tables + chain + rope + split_outputs + statistics + splits_done +
+           logits + best;
   }
 };
 
