@@ -244,15 +244,19 @@ TEST(Lifecycle, HigherPrioritiesGoFirst) {
   auto options = small();
   options.max_rows = 1;
   ServingEngine engine(tiny(), controlled(tiny(), controls), options);
-  std::mutex mutex;
-  std::vector<int> order;
+  // A call may still be on its way when the test is over.
+  struct Order {
+    std::mutex mutex;
+    std::vector<int> names;
+  };
+  const auto order = std::make_shared<Order>();
   std::vector<RequestStream> streams;
   const auto ask = [&](int name, std::int32_t priority, std::uint32_t tokens) {
     auto request = asking(20, tokens, static_cast<std::uint64_t>(name));
     request.priority = priority;
-    request.notify = [&, name] {
-      const std::lock_guard lock(mutex);
-      order.push_back(name);
+    request.notify = [order, name] {
+      const std::lock_guard lock(order->mutex);
+      order->names.push_back(name);
     };
     streams.push_back(engine.submit(std::move(request)));
   };
@@ -267,9 +271,9 @@ TEST(Lifecycle, HigherPrioritiesGoFirst) {
   // 0 was running its prompt when the others came; 3 takes the only row from it.
   EXPECT_EQ(answers[0].outcome.usage.pauses, 1U);
   EXPECT_EQ(answers[0].ids.size(), 3U);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(order->mutex);
   std::vector<int> first;
-  for (const int name : order) {
+  for (const int name : order->names) {
     if (std::find(first.begin(), first.end(), name) == first.end()) first.push_back(name);
   }
   EXPECT_EQ(first, (std::vector<int>{0, 3, 1, 2, 4}));
