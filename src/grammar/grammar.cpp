@@ -1,14 +1,135 @@
 #include "grammar/grammar.hpp"
 
 #include <fmt/format.h>
+#include <set>
 #include <utility>
+#include <vector>
+
+#include "grammar/compiled_grammar.hpp"
+#include "grammar/json_document.hpp"
+#include "grammar/json_values.hpp"
+#include "grammar/schema_compiler.hpp"
 
 namespace inferno::grammar {
+namespace {
+
+constexpr std::string_view kCallBegin = "<tool_call>";
+constexpr std::string_view kCallEnd = "</tool_call>";
+
+std::shared_ptr<const Grammar> finish(Program program, ValueId root) {
+  program.root = root;
+  program.measure();
+  return std::make_shared<const Grammar>(std::move(program));
+}
+
+/// Arguments are objects, whatever the schema says.
+const Json& object_schema() {
+  static const auto kSchema = parse_document(R"({"type": "object"})");
+  return *kSchema;
+}
+
+bool is_blank(std::string_view json) {
+  const auto begin = json.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return true;
+  const auto end = json.find_last_not_of(" \t\r\n");
+  return json.substr(begin, end - begin + 1) == "null";
+}
+
+/// The arguments of one tool.
+ValueId arguments(const ToolSpec& tool, Program& program, Budget& budget) {
+  if (is_blank(tool.parameters_json)) {
+    ObjectMachine none;
+    index_properties(program, none, {});
+    const auto machine = program.add(std::move(none));
+    return program.add_value({machine});
+  }
+  const auto document = parse_document(tool.parameters_json);
+  SchemaCompiler compiler(*document, program, budget);
+  const auto value = compiler.compile({document.get(), &object_schema()});
+  program.measure();
+  compiler.check_finite(value);
+  return value;
+}
+
+/// {"name": "f", "arguments": ...}
+MachineId call(const ToolSpec& tool, ValueId arguments_value, Program& program) {
+  ObjectMachine object;
+  object.properties.push_back({.value = literal(program, json_string(tool.name)), .required = true});
+  object.properties.push_back({.value = arguments_value, .required = true});
+  index_properties(program, object, {"name", "arguments"});
+  return program.add(std::move(object));
+}
+
+}  // namespace
 
 SchemaError::SchemaError(std::string path, const std::string& message, std::size_t document)
     : UsageError(fmt::format("{}: {}", path.empty() ? "schema" : path, message)),
       path_(std::move(path)),
       message_(message),
       document_(document) {}
+
+std::shared_ptr<const Grammar> json_object() {
+  Program program;
+  const auto root = any_object(program);
+  return finish(std::move(program), root);
+}
+
+std::shared_ptr<const Grammar> json_schema(std::string_view schema_json) {
+  Program program;
+  Budget budget;
+  try {
+    const auto document = parse_document(schema_json);
+    SchemaCompiler compiler(*document, program, budget);
+    program.root = compiler.compile({document.get()});
+    program.measure();
+    compiler.check_finite(program.root);
+  } catch (const PatternError& error) {
+    throw SchemaError("", error.what());
+  }
+  return std::make_shared<const Grammar>(std::move(program));
+}
+
+std::shared_ptr<const Grammar> regex(std::string_view pattern) {
+  Program program;
+  Budget budget;
+  try {
+    auto dfa = std::make_shared<const PatternDfa>(parse_pattern(pattern), PatternDfa::Match::whole, budget);
+    const auto machine = program.add(TextMachine{.form = TextForm::raw, .pattern = std::move(dfa)});
+    const auto root = program.add_value({machine});
+    return finish(std::move(program), root);
+  } catch (const PatternError& error) {
+    throw SchemaError("", error.what());
+  }
+}
+
+std::shared_ptr<const Grammar> tool_calls(std::span<const ToolSpec> tools, bool parallel) {
+  if (tools.empty()) throw UsageError("a tool call is wanted, but there are no tools; expected at least one");
+  Program program;
+  Budget budget;
+  std::vector<MachineId> calls;
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    try {
+      calls.push_back(call(tools[i], arguments(tools[i], program, budget), program));
+    } catch (const SchemaError& error) {
+      throw SchemaError(error.path(), error.message(), i);
+    } catch (const PatternError& error) {
+      throw SchemaError("", error.what(), i);
+    }
+  }
+  const auto marker = [&](std::string_view text) {
+    const auto machine = program.add(MarkerMachine{std::string(text)});
+    return program.add_value({machine});
+  };
+  SequenceMachine sequence;
+  sequence.items.push_back(marker(kCallBegin));
+  sequence.items.push_back(literal(program, "\n"));
+  sequence.items.push_back(program.add_value(std::move(calls)));
+  sequence.items.push_back(literal(program, "\n"));
+  sequence.items.push_back(marker(kCallEnd));
+  if (parallel) sequence.separator = literal(program, "\n");
+  const auto machine = program.add(std::move(sequence));
+  const auto root = program.add_value({machine});
+  return finish(std::move(program), root);
+}
 
 }  // namespace inferno::grammar

@@ -1,0 +1,452 @@
+#include "grammar/automaton.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include <inferno/error.hpp>
+
+#include "grammar/text_machine.hpp"
+
+namespace inferno::grammar {
+namespace {
+
+enum RootPhase : std::uint8_t { kNewlines, kValue, kEnd };
+
+enum ObjectPhase : std::uint8_t {
+  kObjectStart,
+  kFirstKey,    ///< behind "{"; a: the next property, b: space
+  kNextKey,     ///< behind ","; the same
+  kInKey,       ///< a: the range of keys, b: the next property and how much of the key has come
+  kOtherKey,    ///< a parent: a key of none of the properties is being written
+  kColon,       ///< behind such a key
+  kValueSpace,  ///< behind a colon; a: the next property and the one that is being written
+  kInValue,     ///< a parent; the same
+  kAfterValue   ///< a: the next property, b: space
+};
+
+enum ArrayPhase : std::uint8_t {
+  kArrayStart,
+  kFirstItem,  ///< behind "["; a: items, b: space
+  kNextItem,   ///< behind ","; the same
+  kInItem,     ///< a parent; a: items, this one too
+  kAfterItem   ///< the same, b: space
+};
+
+constexpr std::uint32_t kOther = UINT32_MAX;  ///< as a property: none of those that are named
+
+std::uint32_t high_of(std::uint64_t x) {
+  return static_cast<std::uint32_t>(x >> 32U);
+}
+std::uint32_t low_of(std::uint64_t x) {
+  return static_cast<std::uint32_t>(x);
+}
+std::uint64_t join(std::uint32_t high, std::uint32_t low) {
+  return std::uint64_t{high} << 32U | low;
+}
+
+// Space between the parts of an object or array is nothing, or one blank, or a line feed and a few blanks:
+// what json.dumps writes with any indent, and nothing that could go on for ever.
+constexpr std::uint64_t kNoSpace = 0;
+constexpr std::uint64_t kBlank = 1;
+constexpr std::uint64_t kLine = 2;    ///< + blanks behind it
+constexpr std::uint64_t kIndent = 4;  ///< most blanks for each level of nesting
+
+constexpr std::uint64_t kBadSpace = UINT64_MAX;
+
+std::uint64_t take_space(std::uint64_t space, std::uint32_t depth, std::uint8_t byte) {
+  if (space == kNoSpace && byte == ' ') return kBlank;
+  if (space == kNoSpace && byte == '\n') return kLine;
+  if (space >= kLine && byte == ' ' && space < kLine + kIndent * depth) return space + 1;
+  return kBadSpace;
+}
+
+Frame with(const Frame& frame, std::uint8_t phase, std::uint64_t a, std::uint64_t b) {
+  auto next = frame;
+  next.phase = phase;
+  next.a = a;
+  next.b = b;
+  return next;
+}
+
+}  // namespace
+
+bool Automaton::is_end(const Frame& frame) {
+  return frame.machine == kRootMachine && frame.phase == kEnd;
+}
+
+void Automaton::begin(std::uint32_t newlines, FrameList& out) {
+  out_ = &out;
+  begin_ = out.size();
+  const Frame root{.machine = kRootMachine, .phase = kValue};
+  if (newlines > 0) emit(with(root, kNewlines, newlines, 0));
+  enter(program_.root, root);
+}
+
+void Automaton::step(std::size_t from_begin, std::size_t from_end, std::uint8_t byte, FrameList& out) {
+  out_ = &out;
+  begin_ = out.size();
+  for (auto i = from_begin; i < from_end; ++i) take(*out[i], byte);
+}
+
+void Automaton::step(std::span<const Frame* const> from, std::uint8_t byte, FrameList& out) {
+  out_ = &out;
+  begin_ = out.size();
+  for (const auto* frame : from) take(*frame, byte);
+}
+
+void Automaton::take_marker(std::span<const Frame* const> from, const std::string& text, FrameList& out) {
+  out_ = &out;
+  begin_ = out.size();
+  for (const auto* frame : from) {
+    if (frame->machine == kRootMachine) continue;
+    const auto& machine = program_.machines[frame->machine];
+    if (machine.kind == MachineKind::marker && program_.markers[machine.index].text == text) done(*frame);
+  }
+}
+
+void Automaton::leave(const Frame& frame, FrameList& out) {
+  out_ = &out;
+  begin_ = out.size();
+  done(frame);
+}
+
+void Automaton::take(const Frame& frame, std::uint8_t byte) {
+  if (frame.machine == kRootMachine) return take_root(frame, byte);
+  switch (program_.machines[frame.machine].kind) {
+    case MachineKind::object:
+      return take_object(frame, byte);
+    case MachineKind::array:
+      return take_array(frame, byte);
+    case MachineKind::text:
+      return take_text(frame, byte);
+    case MachineKind::number:
+      return take_number(frame, byte);
+    case MachineKind::choice:
+      return take_choice(frame, byte);
+    case MachineKind::marker:
+      return take_marker_byte(frame, byte);
+    case MachineKind::sequence:
+      break;  // only a parent
+  }
+}
+
+void Automaton::take_root(const Frame& frame, std::uint8_t byte) {
+  if (frame.phase != kNewlines || byte != '\n') return;
+  if (frame.a > 1) emit(with(frame, kNewlines, frame.a - 1, 0));
+  enter(program_.root, with(frame, kValue, 0, 0));
+}
+
+void Automaton::take_object(const Frame& frame, std::uint8_t byte) {
+  const auto& object = program_.objects[program_.machines[frame.machine].index];
+  switch (frame.phase) {
+    case kObjectStart:
+      if (byte == '{') emit(with(frame, kFirstKey, 0, kNoSpace));
+      return;
+    case kFirstKey:
+    case kNextKey:
+    case kAfterValue:
+      return take_object_space(frame, object, byte);
+    case kInKey:
+      return take_object_key(frame, object, byte);
+    case kColon:
+      if (byte == ':') begin_object_value(frame, kOther);
+      return;
+    case kValueSpace: {
+      if (byte != ' ') return;
+      const auto property = high_of(frame.a);
+      enter(property == kOther ? object.additional : object.properties[property].value,
+            with(frame, kInValue, frame.a, 0));
+      return;
+    }
+    default:
+      return;  // only a parent
+  }
+}
+
+/// Between the parts of an object: space, a comma, the next key or the end.
+void Automaton::take_object_space(const Frame& frame, const ObjectMachine& object, std::uint8_t byte) {
+  const auto next = static_cast<std::uint32_t>(frame.a);
+  const bool closes = frame.phase != kNextKey && may_close(object, next);
+  if (byte == '}') {
+    if (closes) done(frame);
+  } else if (byte == ',') {
+    if (frame.phase != kAfterValue || frame.b != kNoSpace) return;
+    const auto keys = static_cast<std::uint32_t>(object.keys.size());
+    if (may_add(object, frame, next) || has_key(object, frame, next, 0, keys))
+      emit(with(frame, kNextKey, next, kNoSpace));
+  } else if (byte == '"') {
+    if (frame.phase != kAfterValue) begin_key(frame);
+  } else if (frame.phase != kAfterValue || closes) {
+    const auto space = take_space(frame.b, frame.depth, byte);
+    if (space != kBadSpace) emit(with(frame, frame.phase, next, space));
+  }
+}
+
+/// The quote before a key was taken.
+void Automaton::begin_key(const Frame& frame) {
+  const auto& object = program_.objects[program_.machines[frame.machine].index];
+  const auto next = static_cast<std::uint32_t>(frame.a);
+  const auto keys = static_cast<std::uint32_t>(object.keys.size());
+  if (has_key(object, frame, next, 0, keys)) emit(with(frame, kInKey, join(keys, 0), join(1, next)));
+  if (!may_add(object, frame, next)) return;
+  const auto* parent = arena_.add(with(frame, kOtherKey, next, 0));
+  const auto& text = program_.texts[program_.machines[object.other_key].index];
+  const auto start = text_start(text);
+  const auto opened = text_step(text, start, '"').next;
+  emit({.machine = object.other_key,
+        .depth = frame.depth,
+        .parent_count = 1,
+        .a = opened.a,
+        .b = opened.b,
+        .parents = arena_.add_parents({&parent, 1})});
+}
+
+void Automaton::take_object_key(const Frame& frame, const ObjectMachine& object, std::uint8_t byte) {
+  const auto position = high_of(frame.b);
+  const auto next = low_of(frame.b);
+  const auto begin = object.keys.begin() + low_of(frame.a);
+  const auto end = object.keys.begin() + high_of(frame.a);
+  // Keys end in a colon behind a quote: none is the beginning of another.
+  const auto first = std::lower_bound(begin, end, byte, [&](const std::string& key, std::uint8_t c) {
+    return static_cast<std::uint8_t>(key[position]) < c;
+  });
+  const auto last = std::upper_bound(first, end, byte, [&](std::uint8_t c, const std::string& key) {
+    return c < static_cast<std::uint8_t>(key[position]);
+  });
+  const auto low = static_cast<std::uint32_t>(first - object.keys.begin());
+  const auto high = static_cast<std::uint32_t>(last - object.keys.begin());
+  if (!has_key(object, frame, next, low, high)) return;
+  if (high - low == 1 && position + 1 == first->size()) {
+    begin_object_value(frame, object.key_property[low]);
+  } else {
+    emit(with(frame, kInKey, join(high, low), join(position + 1, next)));
+  }
+}
+
+/// The colon was taken.
+void Automaton::begin_object_value(const Frame& frame, std::uint32_t property) {
+  const auto& object = program_.objects[program_.machines[frame.machine].index];
+  const auto next = property == kOther ? static_cast<std::uint32_t>(object.properties.size()) : property + 1;
+  emit(with(frame, kValueSpace, join(property, next), 0));
+  enter(property == kOther ? object.additional : object.properties[property].value,
+        with(frame, kInValue, join(property, next), 0));
+}
+
+void Automaton::take_array(const Frame& frame, std::uint8_t byte) {
+  const auto& array = program_.arrays[program_.machines[frame.machine].index];
+  switch (frame.phase) {
+    case kArrayStart:
+      if (byte != '[') return;
+      emit(with(frame, kFirstItem, 0, kNoSpace));
+      return enter_item(frame, 0);
+    case kFirstItem:
+    case kNextItem:
+    case kAfterItem:
+      break;
+    default:
+      return;  // only a parent
+  }
+  const bool closes = frame.phase != kNextItem && frame.a >= array.least;
+  const bool has_more = item_at(array, frame.a, frame.depth) != kNone;
+  if (byte == ']') {
+    if (closes) done(frame);
+  } else if (byte == ',') {
+    if (frame.phase != kAfterItem || frame.b != kNoSpace || !has_more) return;
+    emit(with(frame, kNextItem, frame.a, kNoSpace));
+    enter_item(frame, frame.a);
+  } else if (frame.phase != kAfterItem || closes) {
+    const auto space = take_space(frame.b, frame.depth, byte);
+    if (space == kBadSpace) return;
+    emit(with(frame, frame.phase, frame.a, space));
+    if (frame.phase != kAfterItem) enter_item(frame, frame.a);
+  }
+}
+
+void Automaton::enter_item(const Frame& frame, std::uint64_t count) {
+  const auto& array = program_.arrays[program_.machines[frame.machine].index];
+  const auto item = item_at(array, count, frame.depth);
+  if (item == kNone) return;
+  // Without an upper bound nothing depends on the count beyond what must be there.
+  const auto counts = std::max<std::uint64_t>(array.least, array.prefix.size());
+  const auto next = array.most == kUnlimited ? std::min(count + 1, counts) : count + 1;
+  enter(item, with(frame, kInItem, next, 0));
+}
+
+void Automaton::take_text(const Frame& frame, std::uint8_t byte) {
+  const auto& text = program_.texts[program_.machines[frame.machine].index];
+  const auto step = text_step(text, {.a = frame.a, .b = frame.b}, byte);
+  if (step.kind == TextMachineStep::Kind::fail) return;
+  if (step.kind == TextMachineStep::Kind::closed) return done(frame);
+  emit(with(frame, 0, step.next.a, step.next.b));
+  if (text.form == TextForm::raw && raw_text_accepts(text, step.next)) done(frame);
+}
+
+void Automaton::take_number(const Frame& frame, std::uint8_t byte) {
+  const auto& number = program_.numbers[program_.machines[frame.machine].index];
+  const auto next = number.step({.a = frame.a, .b = frame.b}, byte);
+  if (!next) return;
+  emit(with(frame, 0, next->a, next->b));
+  if (number.accepts(*next)) done(frame);
+}
+
+void Automaton::take_choice(const Frame& frame, std::uint8_t byte) {
+  const auto& texts = program_.choices[program_.machines[frame.machine].index].texts;
+  const auto position = frame.b;
+  const auto char_of = [&](const std::string& text) {
+    return position < text.size() ? static_cast<int>(static_cast<std::uint8_t>(text[position])) : -1;
+  };
+  const auto begin = texts.begin() + low_of(frame.a);
+  const auto end = texts.begin() + high_of(frame.a);
+  const auto first = std::lower_bound(begin, end, int{byte},
+                                      [&](const std::string& text, int c) { return char_of(text) < c; });
+  const auto last = std::upper_bound(first, end, int{byte},
+                                     [&](int c, const std::string& text) { return c < char_of(text); });
+  if (first == last) return;
+  // Of texts that begin alike, the one that ends here comes first.
+  const bool ends = first->size() == position + 1;
+  if (last - first > (ends ? 1 : 0)) {
+    emit(with(frame, 0,
+              join(static_cast<std::uint32_t>(last - texts.begin()),
+                   static_cast<std::uint32_t>(first - texts.begin())),
+              position + 1));
+  }
+  if (ends) done(frame);
+}
+
+void Automaton::take_marker_byte(const Frame& frame, std::uint8_t byte) {
+  const auto index = program_.machines[frame.machine].index;
+  const auto& text = program_.markers[index].text;
+  if (marker_is_token_[index] || static_cast<std::uint8_t>(text[frame.a]) != byte) return;
+  if (frame.a + 1 == text.size()) return done(frame);
+  emit(with(frame, 0, frame.a + 1, 0));
+}
+
+/// Begins a value, in all ways that leave room for its end.
+void Automaton::enter(ValueId value, const Frame& parent_state) {
+  const auto* parent = arena_.add(parent_state);
+  const auto* const* parents = arena_.add_parents({&parent, 1});
+  for (const auto id : program_.values[value].machines) {
+    const auto& machine = program_.machines[id];
+    const auto height = program_.machine_heights[id];
+    if (height == kNone || parent->depth + height > kMaxNesting) continue;
+    Frame frame{.machine = id, .depth = parent->depth, .phase = 0, .parent_count = 1, .parents = parents};
+    switch (machine.kind) {
+      case MachineKind::object:
+      case MachineKind::array:
+        ++frame.depth;
+        emit(frame);
+        break;
+      case MachineKind::text: {
+        const auto& text = program_.texts[machine.index];
+        const auto start = text_start(text);
+        frame.a = start.a;
+        frame.b = start.b;
+        emit(frame);
+        if (text.form == TextForm::raw && raw_text_accepts(text, start)) done(frame);
+        break;
+      }
+      case MachineKind::choice:
+        frame.a = join(static_cast<std::uint32_t>(program_.choices[machine.index].texts.size()), 0);
+        emit(frame);
+        break;
+      case MachineKind::number:
+      case MachineKind::marker:
+        emit(frame);
+        break;
+      case MachineKind::sequence:
+        enter(program_.sequences[machine.index].items.front(), frame);
+        break;
+    }
+  }
+}
+
+/// The machine of `frame` is done: its parents go on.
+void Automaton::done(const Frame& frame) {
+  for (const auto* parent : frame.above()) resume(*parent);
+}
+
+void Automaton::resume(const Frame& frame) {
+  if (frame.machine == kRootMachine) return emit(with(frame, kEnd, 0, 0));
+  const auto& machine = program_.machines[frame.machine];
+  switch (machine.kind) {
+    case MachineKind::object:
+      if (frame.phase == kOtherKey) return emit(with(frame, kColon, 0, 0));
+      return emit(with(frame, kAfterValue, low_of(frame.a), kNoSpace));
+    case MachineKind::array:
+      return emit(with(frame, kAfterItem, frame.a, kNoSpace));
+    case MachineKind::sequence: {
+      // a: the item that is done; one less than the first: the separator.
+      const auto& sequence = program_.sequences[machine.index];
+      const auto next = frame.a + 1;
+      if (next < sequence.items.size()) return enter(sequence.items[next], with(frame, 0, next, 0));
+      if (sequence.separator != kNone) enter(sequence.separator, with(frame, 0, UINT64_MAX, 0));
+      return done(frame);
+    }
+    default:
+      return;
+  }
+}
+
+/// Adds a frame to the position; frames that are alike become one with the parents of both.
+void Automaton::emit(const Frame& frame) {
+  auto& out = *out_;
+  for (auto i = begin_; i < out.size(); ++i) {
+    if (!out[i]->alike(frame)) continue;
+    FrameList parents(out[i]->above().begin(), out[i]->above().end());
+    for (const auto* parent : frame.above()) {
+      if (std::find(parents.begin(), parents.end(), parent) == parents.end()) parents.push_back(parent);
+    }
+    if (parents.size() == out[i]->parent_count) return;
+    auto merged = frame;
+    merged.parent_count = static_cast<std::uint32_t>(parents.size());
+    merged.parents = arena_.add_parents(parents);
+    out[i] = arena_.add(merged);
+    return;
+  }
+  if (out.size() - begin_ >= kMaxFrames)
+    throw Error(fmt::format("the schema leaves more than {} ways open at once", kMaxFrames));
+  out.push_back(arena_.add(frame));
+}
+
+/// Whether a value can be written where `depth` objects and arrays are open.
+bool Automaton::fits(ValueId value, std::uint32_t depth) const {
+  const auto height = value == kNone ? kNone : program_.value_heights[value];
+  return height != kNone && depth + height <= kMaxNesting;
+}
+
+/// Whether some key from `low` to `high` may come where property `next` is the first that has not been
+/// decided.
+bool Automaton::has_key(const ObjectMachine& object, const Frame& frame, std::uint32_t next,
+                        std::uint32_t low, std::uint32_t high) const {
+  const auto last = object.next_required[next];
+  if (high - low == object.keys.size()) {
+    // In the properties' order: the first that may come is soon found.
+    for (auto property = next; property < object.properties.size() && property <= last; ++property) {
+      if (fits(object.properties[property].value, frame.depth)) return true;
+    }
+    return false;
+  }
+  for (auto key = low; key < high; ++key) {
+    const auto property = object.key_property[key];
+    if (property >= next && property <= last && fits(object.properties[property].value, frame.depth))
+      return true;
+  }
+  return false;
+}
+
+bool Automaton::may_add(const ObjectMachine& object, const Frame& frame, std::uint32_t next) const {
+  return may_close(object, next) && fits(object.additional, frame.depth);
+}
+
+bool Automaton::may_close(const ObjectMachine& object, std::uint32_t next) const {
+  return object.next_required[next] == object.properties.size();
+}
+
+/// What the item behind `count` others is; kNone: there can be none.
+ValueId Automaton::item_at(const ArrayMachine& array, std::uint64_t count, std::uint32_t depth) const {
+  if (array.most != kUnlimited && count >= array.most) return kNone;
+  const auto item = count < array.prefix.size() ? array.prefix[count] : array.items;
+  return fits(item, depth) ? item : kNone;
+}
+
+}  // namespace inferno::grammar

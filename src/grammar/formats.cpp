@@ -1,0 +1,81 @@
+// Formats as patterns. What they match is always valid; where a format has no end, they are shorter than it.
+
+#include <array>
+#include <fmt/format.h>
+#include <string>
+#include <utility>
+
+#include "grammar/schema_keywords.hpp"
+
+namespace inferno::grammar {
+namespace {
+
+const std::string kDate =
+    "(?:(?:[1-9]\\d{3}|0[1-9]\\d\\d|00[1-9]\\d|000[1-9])-"
+    "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|"
+    "02-(?:0[1-9]|1\\d|2[0-8]))|"
+    "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)-02-29)";
+// Without leap seconds, which many readers refuse.
+const std::string kTime =
+    "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)";
+const std::string kDurationTime =
+    "T(?:\\d{1,9}H(?:\\d{1,9}M(?:\\d{1,9}S)?)?|\\d{1,9}M(?:\\d{1,9}S)?|\\d{1,9}S)";
+const std::string kDuration =
+    "P(?:\\d{1,9}W|" + kDurationTime +
+    "|(?:\\d{1,9}Y(?:\\d{1,9}M(?:\\d{1,9}D)?)?|\\d{1,9}M(?:\\d{1,9}D)?|\\d{1,9}D)(?:" + kDurationTime + ")?)";
+const std::string kUuid = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
+const std::string kOctet = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+const std::string kIpv4 = kOctet + "\\." + kOctet + "\\." + kOctet + "\\." + kOctet;
+const std::string kGroup = "[0-9a-fA-F]{1,4}";
+
+/// Eight groups, or fewer around one "::".
+std::string ipv6() {
+  const auto groups = [](int least, int most) {
+    return fmt::format("{0}(?::{0}){{{1},{2}}}", kGroup, least - 1, most - 1);
+  };
+  auto out = fmt::format("{}|::(?:{})?", groups(8, 8), groups(1, 7));
+  for (int before = 1; before <= 7; ++before) {
+    out += fmt::format("|{}::", groups(before, before));
+    if (before < 7) out += fmt::format("(?:{})?", groups(1, 7 - before));
+  }
+  return out;
+}
+
+// At most 8 x 31 characters, below the 253 that a name may have.
+const std::string kLabel = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?";
+const std::string kHostname = kLabel + "(?:\\." + kLabel + "){0,7}";
+const std::string kAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,20}";
+const std::string kEmail = kAtom + "(?:\\." + kAtom + "){0,2}@" + kLabel + "(?:\\." + kLabel + "){1,5}";
+const std::string kUriChar = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
+const std::string kUri = "[A-Za-z][A-Za-z0-9+.-]{0,30}://" + kHostname + "(?::\\d{1,4})?(?:/" + kUriChar +
+                         "*)*(?:\\?(?:" + kUriChar + "|[/?])*)?(?:#(?:" + kUriChar + "|[/?])*)?";
+const std::string kIpv6 = ipv6();
+const std::string kDateTime = kDate + "T" + kTime;
+
+const std::array<std::pair<std::string_view, const std::string*>, 10> kFormats = {{{"date", &kDate},
+                                                                                   {"time", &kTime},
+                                                                                   {"date-time", &kDateTime},
+                                                                                   {"duration", &kDuration},
+                                                                                   {"uuid", &kUuid},
+                                                                                   {"ipv4", &kIpv4},
+                                                                                   {"ipv6", &kIpv6},
+                                                                                   {"hostname", &kHostname},
+                                                                                   {"email", &kEmail},
+                                                                                   {"uri", &kUri}}};
+
+}  // namespace
+
+std::optional<std::string_view> format_pattern(std::string_view format) {
+  for (const auto& [name, pattern] : kFormats) {
+    if (name == format) return *pattern;
+  }
+  return std::nullopt;
+}
+
+std::string supported_formats() {
+  std::string out;
+  for (const auto& format : kFormats) out += (out.empty() ? "" : ", ") + std::string(format.first);
+  return out;
+}
+
+}  // namespace inferno::grammar
