@@ -1,0 +1,192 @@
+// What cannot be followed is refused with its place, soon, and with little memory.
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "grammar/fixture.hpp"
+#include "support/child.hpp"
+
+namespace inferno {
+namespace {
+
+using test::refusal_of;
+
+TEST(Refusal, NamesThePlace) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({"type":"object","properties":{"a":{"type":"string","pattern":"^+[a-z]$"}}})",
+       "/properties/a/pattern: an anchor that is repeated"},
+      {R"({"$ref":"#"})", ": it refers back to itself"},
+      {R"({"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"anyOf":[{"$ref":"#/$defs/a"}]}},"$ref":"#/$defs/a"})",
+       "/$defs/a: it refers back to itself"},
+      {R"({"properties":{"a":{"$ref":"#/$defs/none"}}})",
+       "/properties/a/$ref: \"#/$defs/none\" leads nowhere"},
+      {R"({"properties":{"a":{"$ref":"http://example.com/s.json"}}})",
+       "/properties/a/$ref: \"http://example.com/s.json\" leads out of the schema"},
+      {R"({"$ref":"#name"})", "/$ref: \"#name\" leads nowhere"},
+      {R"({"$ref":7})", "/$ref: expected a string, found a number"},
+      {R"({"type":"array","minItems":1000000000})",
+       "/minItems: at least 1000000000: no answer can be that long"},
+      {R"({"type":"string","minLength":1e99})", "/minLength: at least"},
+      {R"({"items":{"surprise":1}})", "/items/surprise: unknown keyword \"surprise\"; supported are type"},
+      {R"({"type":"strnig"})", "/type: \"strnig\" is no type; expected null, boolean, integer"},
+      {R"({"properties":{"a/b":{"type":["string",3]}}})",
+       "/properties/a~1b/type/1: expected a type's name, found a number"},
+      {R"({"not":{"type":"string"}})", "/not: the keyword not is not supported"},
+      {R"({"patternProperties":{"a":{}}})",
+       "/patternProperties: the keyword patternProperties is not supported"},
+      {R"({"if":{}})", "/if: the keyword if is not supported"},
+      {R"({"type":"array","uniqueItems":true})", "/uniqueItems: unique items are not supported"},
+      {R"({"type":"string","format":"regex"})",
+       "/format: the format \"regex\" is not supported; supported are date"},
+      {R"({"type":"string","minLength":5,"maxLength":3})", "/minLength: at least 5 and at most 3"},
+      {R"({"type":"string","minLength":-1})", "/minLength: expected a whole number from 0 on"},
+      {R"({"type":"string","minLength":1.5})", "/minLength: expected a whole number from 0 on"},
+      {R"({"type":"integer","minimum":3,"maximum":2})", "/maximum: no integer matches this"},
+      {R"({"type":"integer","minimum":1.2,"maximum":1.8})", "/maximum: no integer matches this"},
+      {R"({"type":"number","minimum":1e40})", "/minimum: expected a bound below 10^18"},
+      {R"({"type":"number","minimum":1e-40})", "/minimum: expected a number of at most 16 digits"},
+      {R"({"type":"integer","multipleOf":0})", "/multipleOf: expected a number above 0"},
+      {R"~({"type":"string","pattern":"a(?=b)"})~", "/pattern: look-ahead, which is not supported"},
+      {R"~({"type":"string","pattern":"(?<!a)b"})~", "/pattern: look-behind, which is not supported"},
+      {R"({"type":"string","pattern":"(a)\\1"})", "/pattern: a backreference, which is not supported"},
+      {R"({"type":"string","pattern":"\\bfoo"})", "/pattern: a word boundary, which is not supported"},
+      {R"({"type":"string","pattern":"\\p{L}"})", "/pattern: a Unicode property, which is not supported"},
+      {R"({"type":"string","pattern":"(a"})", "/pattern: a group that does not end"},
+      {R"~({"type":"string","pattern":"a)"})~", "/pattern: \")\" without \"(\""},
+      {R"({"type":"string","pattern":"[b-a]"})", "/pattern: a range whose ends are out of order"},
+      {R"({"type":"string","pattern":"a{3,2}"})", "/pattern: {3,2}: the numbers are out of order"},
+      {R"({"type":"string","pattern":"$a"})", "/pattern: no text matches the pattern"},
+      {R"({"type":"string","pattern":"^a{3}$","maxLength":2})", "/pattern: no text of that length"},
+      {R"({"type":"string","pattern":"a","format":"date"})", "/format: a second pattern or format"},
+      {R"({"enum":[]})", "/enum: an empty list"},
+      {R"({"anyOf":[]})", "/anyOf: an empty list"},
+      {R"({"anyOf":{"type":"string"}})", "/anyOf: expected a list of schemas, found an object"},
+      {R"({"properties":[1]})", "/properties: expected an object with schemas, found an array"},
+      {R"({"properties":{"a":1}})", "/properties/a: expected a schema"},
+      {R"({"required":"a"})", "/required: expected a list of strings, found a string"},
+      {R"({"required":[1]})", "/required/0: expected a string, found a number"},
+      {R"({"additionalProperties":"no"})", "/additionalProperties: expected a schema"},
+      {R"({"type":"object","properties":{"a":{}},"additionalProperties":false,"required":["b"]})",
+       "/additionalProperties: a value must be here, but nothing matches"},
+      {R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})",
+       "/properties/a: every value contains another one without end"},
+      {R"({"properties":{"x":{"type":"string","enum":[1,2]}}})", "/properties/x: no value matches this"},
+      {R"({"allOf":[{"type":"string"},{"type":"integer"}]})", ": no value matches this"},
+      {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})",
+       "/oneOf: alternatives 0 and 1 may hold together"},
+      {R"({"oneOf":[{"minLength":2},{"type":"integer"}]})", "/oneOf: alternatives 0 and 1 may hold together"},
+      {R"({"oneOf":[{"properties":{"a":{"const":1}}},{"properties":{"a":{"const":2}}}]})",
+       "/oneOf: alternatives 0 and 1 may hold together"},
+      {R"({"type":"object","minProperties":1})", "/minProperties: supported only up to"},
+      {R"({"type":"object","maxProperties":1})", "/maxProperties: supported only where"},
+      {R"({"properties":{"a":{"$id":"x"}}})", "/properties/a/$id: $id is supported only at the top"},
+      {"false", ": a value must be here, but nothing matches"},
+      {"[]", ": expected a schema (an object, true or false), found an array"},
+      {"7", ": expected a schema"},
+      {"", ": expected JSON, found"},
+      {"{\"type\":", ": expected JSON, found"},
+      {R"({"properties":{"a":{"type":"null","type":"string"}}})",
+       "/properties/a: the key \"type\" stands here twice"},
+  };
+  for (const auto& [schema, expected] : cases) {
+    const auto found = refusal_of(schema);
+    EXPECT_EQ(found.substr(0, expected.size()), expected) << schema << "\n  " << found;
+  }
+}
+
+TEST(Refusal, AnnotationsAreNone) {
+  EXPECT_EQ(
+      refusal_of(
+          R"({"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"x","title":"t","description":"d",
+      "default":1,"examples":[1],"deprecated":true,"readOnly":false,"$comment":"c","type":"integer",
+      "definitions":{"unused":{"strange":1}}})"),
+      "");
+}
+
+/// Compiles, or is refused, within a second and 64 MiB.
+void expect_bounded(const std::string& schema, const std::string& what) {
+  const auto result = test::run_in_child([&] { grammar::json_schema(schema); }, std::size_t{192} << 20U);
+  EXPECT_TRUE(result.outcome == test::Outcome::returned || result.outcome == test::Outcome::threw_error)
+      << what << ": " << result.message;
+  EXPECT_LT(result.seconds, 5.0) << what << ": " << result.message;
+  EXPECT_LT(result.peak_growth, std::size_t{192} << 20U) << what;
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+TEST(Refusal, HostileSchemasAreBounded) {
+  expect_bounded(R"({"pattern":")" + repeated("(", 10'000) + repeated(")", 10'000) + R"("})", "parentheses");
+  expect_bounded(R"({"pattern":"^(a|b)*a(a|b){18}$"})", "many states");
+  expect_bounded(R"~({"pattern":"((((((((a{99}){99}){99}){99}){99}){99}){99}){99})"})~", "nested counts");
+  expect_bounded(R"({"pattern":"(((((a*)*)*)*)*)*b"})", "nested stars");
+  expect_bounded(R"({"pattern":"(x?){5000}(x?){5000}"})", "many optional parts");
+  expect_bounded(R"({"pattern":"^.{0,9000}$","maxLength":8000})", "long counts");
+  expect_bounded(R"({"pattern":")" + repeated("[a-z]|", 5000) + R"(x"})", "alternatives");
+  expect_bounded(R"({"type":"string","maxLength":2000})", "maxLength");
+  expect_bounded(repeated(R"({"items":)", 100'000) + "true" + repeated("}", 100'000), "depth");
+  expect_bounded(repeated(R"({"items":)", 100) + "true" + repeated("}", 100), "nesting that can be left out");
+  expect_bounded(repeated(R"({"type":"array","minItems":1,"items":)", 100) + "true" + repeated("}", 100),
+                 "nesting");
+  std::string many = R"({"enum":[)";
+  for (int i = 0; i < 50'000; ++i) many += (i == 0 ? "\"value " : ",\"value ") + std::to_string(i) + "\"";
+  expect_bounded(many + "]}", "enum");
+  expect_bounded(many + R"(],"pattern":"7$"})", "enum with a pattern");
+  std::string properties = R"({"type":"object","properties":{)";
+  for (int i = 0; i < 20'000; ++i)
+    properties += (i == 0 ? "\"p" : ",\"p") + std::to_string(i) + R"(":{"type":"null"})";
+  expect_bounded(properties + "}}", "properties");
+  std::string product = R"({"allOf":[)";
+  for (int i = 0; i < 30; ++i)
+    product += std::string(i == 0 ? "" : ",") + R"({"anyOf":[{"minimum":1},{"maximum":5}]})";
+  expect_bounded(product + "]}", "product of alternatives");
+  std::string chain = R"({"$ref":"#/$defs/d0","$defs":{"d9999":{"type":"null"})";
+  for (int i = 0; i < 9999; ++i)
+    chain += ",\"d" + std::to_string(i) + R"(":{"$ref":"#/$defs/d)" + std::to_string(i + 1) + "\"}";
+  expect_bounded(chain + "}}", "chain of references");
+  std::string doubling = R"({"$ref":"#/$defs/d0","$defs":{"d40":{"type":"null"})";
+  for (int i = 0; i < 40; ++i) {
+    const auto next = R"({"$ref":"#/$defs/d)" + std::to_string(i + 1) + "\"}";
+    doubling += ",\"d" + std::to_string(i) + R"(":{"anyOf":[)" + next + "," + next + "]}";
+  }
+  expect_bounded(doubling + "}}", "doubling references");
+  std::string one_of = R"({"oneOf":[)";
+  for (int i = 0; i < 900; ++i)
+    one_of += std::string(i == 0 ? "" : ",") + R"({"const":)" + std::to_string(i) + "}";
+  expect_bounded(one_of + "]}", "oneOf");
+  expect_bounded(R"({"type":"string","description":")" + std::string(std::size_t{5} << 20U, 'x') + "\"}",
+                 "size");
+}
+
+TEST(Refusal, WhatFieldReportsName) {
+  EXPECT_EQ(refusal_of(R"({"type":"string","maxLength":2000})"), "");
+  std::string many = R"({"enum":[)";
+  for (int i = 0; i < 50'000; ++i) many += (i == 0 ? "\"value " : ",\"value ") + std::to_string(i) + "\"";
+  const auto compiled = grammar::json_schema(many + "]}");
+  EXPECT_TRUE(test::accepts(compiled, R"("value 49999")"));
+  EXPECT_FALSE(test::accepts(compiled, R"("value 50000")"));
+  const auto deep = R"({"pattern":")" + repeated("(", 10'000) + repeated(")", 10'000) + R"("})";
+  EXPECT_EQ(refusal_of(deep).substr(0, 9), "/pattern:");
+}
+
+TEST(Refusal, Tools) {
+  EXPECT_THROW(grammar::tool_calls({}, false), UsageError);
+  const std::vector<grammar::ToolSpec> tools = {{"good", ""},
+                                                {"bad", R"({"properties":{"x":{"type":"int"}}})"}};
+  try {
+    grammar::tool_calls(tools, false);
+    FAIL() << "no error";
+  } catch (const grammar::SchemaError& error) {
+    EXPECT_EQ(error.document(), 1U);
+    EXPECT_EQ(error.path(), "/properties/x/type");
+  }
+  const std::vector<grammar::ToolSpec> text = {{"f", R"({"type":"string"})"}};
+  EXPECT_THROW(grammar::tool_calls(text, false), grammar::SchemaError);
+}
+
+}  // namespace
+}  // namespace inferno
