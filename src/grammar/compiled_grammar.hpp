@@ -18,6 +18,8 @@ class Grammar {
   explicit Grammar(Program program) : program_(std::move(program)) {}
 
   const Program& program() const { return program_; }
+  /// Bytes that it may take, with all it remembers.
+  std::size_t memory() const;
   /// The masks for a vocabulary, shared by all requests.
   std::shared_ptr<MaskMaker> masks(const std::shared_ptr<const Vocabulary>& vocabulary) const;
 

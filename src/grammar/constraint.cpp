@@ -85,8 +85,7 @@ class GrammarConstraint : public TokenConstraint {
       return false;
     }
     take(id);
-    return !std::all_of(position_.begin(), position_.end(),
-                        [](const Frame* frame) { return Automaton::is_end(*frame); });
+    return !may_end() || may_go_on();
   }
 
  private:
@@ -104,6 +103,25 @@ class GrammarConstraint : public TokenConstraint {
   bool may_end() const {
     return std::any_of(position_.begin(), position_.end(),
                        [](const Frame* frame) { return Automaton::is_end(*frame); });
+  }
+
+  /// Whether anything but the end can follow: asked only where the end can.
+  bool may_go_on() {
+    const auto& program = grammar_->program();
+    const auto waits_for_token = [&](const Frame* frame) {
+      return frame->machine != kRootMachine && program.machines[frame->machine].kind == MachineKind::marker;
+    };
+    if (std::any_of(position_.begin(), position_.end(), waits_for_token)) return true;
+    if (std::all_of(position_.begin(), position_.end(),
+                    [](const Frame* frame) { return Automaton::is_end(*frame); }))
+      return false;
+    const auto mark = arena_->mark();
+    auto automaton = this->automaton();
+    FrameList next;
+    for (unsigned byte = 0; byte < 256 && next.empty(); ++byte)
+      automaton.step(position_, static_cast<std::uint8_t>(byte), next);
+    arena_->release(mark);
+    return !next.empty();
   }
 
   void take(TokenId id) {

@@ -8,6 +8,7 @@
 #include "grammar/compiled_grammar.hpp"
 #include "grammar/json_document.hpp"
 #include "grammar/json_values.hpp"
+#include "grammar/recent_cache.hpp"
 #include "grammar/schema_compiler.hpp"
 
 namespace inferno::grammar {
@@ -16,10 +17,23 @@ namespace {
 constexpr std::string_view kCallBegin = "<tool_call>";
 constexpr std::string_view kCallEnd = "</tool_call>";
 
-std::shared_ptr<const Grammar> finish(Program program, ValueId root) {
+/// Programs ask for the same few forms again and again; what a grammar has learned of a vocabulary is worth
+/// more than itself.
+constexpr std::size_t kRememberedBytes = std::size_t{96} << 20U;
+
+template <typename Make>
+std::shared_ptr<const Grammar> remembered(const std::string& key, Make make) {
+  static RecentCache<Grammar> known(kRememberedBytes);
+  if (auto grammar = known.find(key)) return grammar;
+  auto grammar = std::make_shared<const Grammar>(make());
+  known.add(key, grammar, grammar->memory());
+  return grammar;
+}
+
+Program finished(Program program, ValueId root) {
   program.root = root;
   program.measure();
-  return std::make_shared<const Grammar>(std::move(program));
+  return program;
 }
 
 /// Arguments are objects, whatever the schema says.
@@ -60,21 +74,7 @@ MachineId call(const ToolSpec& tool, ValueId arguments_value, Program& program) 
   return program.add(std::move(object));
 }
 
-}  // namespace
-
-SchemaError::SchemaError(std::string path, const std::string& message, std::size_t document)
-    : UsageError(fmt::format("{}: {}", path.empty() ? "schema" : path, message)),
-      path_(std::move(path)),
-      message_(message),
-      document_(document) {}
-
-std::shared_ptr<const Grammar> json_object() {
-  Program program;
-  const auto root = any_object(program);
-  return finish(std::move(program), root);
-}
-
-std::shared_ptr<const Grammar> json_schema(std::string_view schema_json) {
+Program compile_schema(std::string_view schema_json) {
   Program program;
   Budget budget;
   try {
@@ -86,24 +86,23 @@ std::shared_ptr<const Grammar> json_schema(std::string_view schema_json) {
   } catch (const PatternError& error) {
     throw SchemaError("", error.what());
   }
-  return std::make_shared<const Grammar>(std::move(program));
+  return program;
 }
 
-std::shared_ptr<const Grammar> regex(std::string_view pattern) {
+Program compile_regex(std::string_view pattern) {
   Program program;
   Budget budget;
   try {
     auto dfa = std::make_shared<const PatternDfa>(parse_pattern(pattern), PatternDfa::Match::whole, budget);
     const auto machine = program.add(TextMachine{.form = TextForm::raw, .pattern = std::move(dfa)});
     const auto root = program.add_value({machine});
-    return finish(std::move(program), root);
+    return finished(std::move(program), root);
   } catch (const PatternError& error) {
     throw SchemaError("", error.what());
   }
 }
 
-std::shared_ptr<const Grammar> tool_calls(std::span<const ToolSpec> tools, bool parallel) {
-  if (tools.empty()) throw UsageError("a tool call is wanted, but there are no tools; expected at least one");
+Program compile_tool_calls(std::span<const ToolSpec> tools, bool parallel) {
   Program program;
   Budget budget;
   std::vector<MachineId> calls;
@@ -129,7 +128,42 @@ std::shared_ptr<const Grammar> tool_calls(std::span<const ToolSpec> tools, bool 
   if (parallel) sequence.separator = literal(program, "\n");
   const auto machine = program.add(std::move(sequence));
   const auto root = program.add_value({machine});
-  return finish(std::move(program), root);
+  return finished(std::move(program), root);
+}
+
+}  // namespace
+
+SchemaError::SchemaError(std::string path, const std::string& message, std::size_t document)
+    : UsageError(fmt::format("{}: {}", path.empty() ? "schema" : path, message)),
+      path_(std::move(path)),
+      message_(message),
+      document_(document) {}
+
+std::shared_ptr<const Grammar> json_object() {
+  static const auto kObject = [] {
+    Program program;
+    const auto root = any_object(program);
+    return std::make_shared<const Grammar>(finished(std::move(program), root));
+  }();
+  return kObject;
+}
+
+std::shared_ptr<const Grammar> json_schema(std::string_view schema_json) {
+  return remembered(fmt::format("schema {}", schema_json), [&] { return compile_schema(schema_json); });
+}
+
+std::shared_ptr<const Grammar> regex(std::string_view pattern) {
+  return remembered(fmt::format("regex {}", pattern), [&] { return compile_regex(pattern); });
+}
+
+std::shared_ptr<const Grammar> tool_calls(std::span<const ToolSpec> tools, bool parallel) {
+  if (tools.empty()) throw UsageError("a tool call is wanted, but there are no tools; expected at least one");
+  auto key = fmt::format("tools {}", parallel);
+  for (const auto& tool : tools) {
+    key += fmt::format(" {} {} {} {}", tool.name.size(), tool.name, tool.parameters_json.size(),
+                       tool.parameters_json);
+  }
+  return remembered(key, [&] { return compile_tool_calls(tools, parallel); });
 }
 
 }  // namespace inferno::grammar

@@ -9,10 +9,10 @@
 namespace inferno::grammar {
 namespace {
 
-constexpr std::size_t kMaskBytes = std::size_t{4} << 20U;
-constexpr std::size_t kTextBytes = std::size_t{4} << 20U;
-/// A server has one model, perhaps another one for a while.
-constexpr std::size_t kMostVocabularies = 2;
+constexpr std::size_t kMaskBytes = std::size_t{2} << 20U;
+constexpr std::size_t kTextBytes = std::size_t{2} << 20U;
+/// A server has one model.
+constexpr std::size_t kMostVocabularies = 1;
 
 template <typename Number>
 void append(std::string& key, Number value) {
@@ -125,6 +125,8 @@ std::shared_ptr<const TokenSet> MaskMaker::make(std::span<const Frame* const> po
 std::shared_ptr<const TextSummary> MaskMaker::summary_of(const Frame& frame, const TextMachine& machine) {
   const TextState at{.a = frame.a, .b = frame.b};
   if (text_is_free(machine)) return vocabulary_->free_text(machine, at);
+  if (text_is_past_exceptions(machine, at))
+    return vocabulary_->free_text({.form = machine.form}, {.a = at.a, .b = 0});
   const auto seen = text_seen_from(machine, at, horizon_);
   std::string key;
   append(key, frame.machine);
@@ -169,6 +171,10 @@ std::string MaskMaker::key_of(std::span<const Frame* const> position) const {
   KeyWriter writer(program_, horizon_);
   for (const auto* frame : position) writer.write(*frame);
   return writer.take();
+}
+
+std::size_t Grammar::memory() const {
+  return program_.memory() + kMostVocabularies * (kMaskBytes + kTextBytes);
 }
 
 std::shared_ptr<MaskMaker> Grammar::masks(const std::shared_ptr<const Vocabulary>& vocabulary) const {

@@ -225,6 +225,13 @@ char32_t PatternDfa::last_alike(char32_t code_point) const {
   return after == interval_begins_.end() ? kLastCodePoint : *after - 1;
 }
 
+std::size_t PatternDfa::memory() const {
+  auto bytes = next_.size() * sizeof(std::uint32_t) + reach_.size() * sizeof(std::uint64_t) + size() * 64;
+  for (const auto& set : follow_sets_) bytes += set.ranges().size() * sizeof(CodePointRange);
+  for (const auto& successors : successors_) bytes += successors.size() * sizeof(std::uint32_t);
+  return bytes;
+}
+
 bool PatternDfa::matches(std::u32string_view text) const {
   auto state = start_;
   for (const auto c : text) {

@@ -37,6 +37,8 @@ class PatternDfa {
   /// The last character of those from `code_point` on that no state tells from it.
   char32_t last_alike(char32_t code_point) const;
   std::size_t size() const { return accepting_.size(); }
+  /// Bytes, about.
+  std::size_t memory() const;
   bool matches(std::u32string_view text) const;
 
   /// Lengths of texts may be bounded too: at least `least` and at most `most` characters. Throws PatternError

@@ -101,4 +101,24 @@ void Program::measure() {
   }
 }
 
+std::size_t Program::memory() const {
+  constexpr std::size_t kText = sizeof(std::string) + 16;
+  auto bytes =
+      values.size() * (sizeof(Value) + 16) + machines.size() * (sizeof(Machine) + sizeof(NumberMachine));
+  for (const auto& object : objects) {
+    bytes += sizeof(object) + object.properties.size() * (sizeof(ObjectMachine::Property) + 8 + kText);
+    for (const auto& key : object.keys) bytes += key.size();
+  }
+  for (const auto& array : arrays) bytes += sizeof(array) + array.prefix.size() * sizeof(ValueId);
+  for (const auto& text : texts) {
+    bytes += sizeof(text) + (text.pattern ? text.pattern->memory() : 0);
+    if (!text.except) continue;
+    for (const auto& name : *text.except) bytes += kText + name.size() * sizeof(char32_t);
+  }
+  for (const auto& choice : choices) {
+    for (const auto& text : choice.texts) bytes += kText + text.size();
+  }
+  return bytes;
+}
+
 }  // namespace inferno::grammar

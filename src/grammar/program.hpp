@@ -111,6 +111,8 @@ struct Program {
 
   /// Fills in the heights. Afterwards a value without a finite text is never entered.
   void measure();
+  /// Bytes, about.
+  std::size_t memory() const;
 };
 
 }  // namespace inferno::grammar

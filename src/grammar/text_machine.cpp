@@ -168,6 +168,10 @@ bool text_is_open(const TextState& at) {
   return scan_of(at).phase() != TextScan::Phase::open;
 }
 
+bool text_is_past_exceptions(const TextMachine& machine, const TextState& at) {
+  return machine.except != nullptr && at.b == kDiverged;
+}
+
 bool text_is_free(const TextMachine& machine) {
   return machine.form != TextForm::raw && !machine.pattern && !machine.except;
 }

@@ -30,6 +30,8 @@ bool raw_text_accepts(const TextMachine& machine, const TextState& at);
 TextState text_seen_from(const TextMachine& machine, const TextState& at, std::uint32_t horizon);
 /// In a text, not before its opening quote: what goes on is worth remembering.
 bool text_is_open(const TextState& at);
+/// Whether the text can no longer become one that is excepted (false without exceptions): then it is free.
+bool text_is_past_exceptions(const TextMachine& machine, const TextState& at);
 /// Every text without pattern and exceptions: what goes on depends on the machine's form and bounds alone.
 bool text_is_free(const TextMachine& machine);
 

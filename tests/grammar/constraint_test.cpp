@@ -1,0 +1,253 @@
+// Whole requests: ends, thoughts, tool calls, patterns; what a constraint says and takes.
+
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <inferno/error.hpp>
+
+#include "grammar/fixture.hpp"
+
+namespace inferno {
+namespace {
+
+using grammar::Thinking;
+using test::allowed_by;
+using test::has_bit;
+using test::json_tokenizer;
+using test::json_vocabulary;
+using test::token_id;
+
+/// A constraint that is fed with text and tokens.
+class Session {
+ public:
+  explicit Session(std::shared_ptr<const grammar::Grammar> compiled, Thinking thinking = Thinking::none)
+      : constraint_(grammar::constrain(std::move(compiled), json_vocabulary(), {.thinking = thinking})) {}
+
+  bool allows(std::string_view token) { return allows(token_id(token)); }
+  bool allows(TokenId id) { return has_bit(allowed_by(*constraint_, json_tokenizer().size()), id); }
+  bool allows_end() { return allows("<|im_end|>"); }
+  /// How many tokens may come.
+  std::size_t choices() {
+    const auto words = allowed_by(*constraint_, json_tokenizer().size());
+    std::size_t count = 0;
+    for (std::size_t id = 0; id < json_tokenizer().size(); ++id)
+      count += has_bit(words, static_cast<TokenId>(id)) ? 1 : 0;
+    return count;
+  }
+  /// Returns what `accept` did; the token must be allowed.
+  bool take(std::string_view token) {
+    const auto id = token_id(token);
+    EXPECT_TRUE(allows(id)) << token;
+    return constraint_->accept(id);
+  }
+  /// Byte by byte; true if the text is not over.
+  bool type(std::string_view text) {
+    bool more = true;
+    for (const char byte : text) {
+      const auto id = static_cast<TokenId>(static_cast<std::uint8_t>(byte));
+      EXPECT_TRUE(more && allows(id)) << text << " at " << byte;
+      more = constraint_->accept(id);
+    }
+    return more;
+  }
+  TokenConstraint& constraint() { return *constraint_; }
+
+ private:
+  std::shared_ptr<TokenConstraint> constraint_;
+};
+
+std::shared_ptr<const grammar::Grammar> two_keys() {
+  return grammar::json_schema(
+      R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},"required":["a","b"]})");
+}
+
+TEST(Constraint, EndsWithTheClosingBrace) {
+  Session session(two_keys());
+  EXPECT_FALSE(session.allows_end());
+  EXPECT_TRUE(session.type(R"({"a": 12, "b": "x")"));
+  EXPECT_FALSE(session.allows_end());
+  EXPECT_FALSE(session.type("}"));
+  EXPECT_TRUE(session.allows_end());
+  EXPECT_EQ(session.choices(), 1U);
+  EXPECT_FALSE(session.take("<|im_end|>"));
+}
+
+TEST(Constraint, MayGoOnWhereItMayEnd) {
+  Session session(grammar::json_schema(R"({"type":"integer","maximum":99})"));
+  EXPECT_TRUE(session.type("4"));
+  EXPECT_TRUE(session.allows_end());
+  EXPECT_TRUE(session.allows("2"));
+  EXPECT_FALSE(session.type("2"));  // nothing but the end could follow
+}
+
+TEST(Constraint, TokensOfSeveralParts) {
+  Session session(grammar::json_schema(R"({"type":"object","properties":{"ab":{"const":true}}})"));
+  EXPECT_TRUE(session.allows("{\""));
+  EXPECT_FALSE(session.allows("{\"a\":"));
+  EXPECT_TRUE(session.take("{\""));
+  EXPECT_TRUE(session.allows("ab\":"));
+  EXPECT_TRUE(session.allows("ab\""));
+  EXPECT_TRUE(session.take("ab\":"));
+  EXPECT_TRUE(session.take("true"));
+  EXPECT_FALSE(session.allows("}}"));
+  EXPECT_FALSE(session.take("}"));
+}
+
+TEST(Constraint, HalfCharactersAreFollowedByTheirOtherHalf) {
+  Session session(grammar::json_schema(R"({"type":"string","maxLength":1})"));
+  session.type("\"");
+  EXPECT_TRUE(session.take("\xE2\x82"));
+  EXPECT_FALSE(session.allows("\""));
+  EXPECT_FALSE(session.allows("a"));
+  EXPECT_TRUE(session.allows(0xAC));
+  EXPECT_TRUE(session.allows("\xA9\""));  // U+20A9
+  EXPECT_TRUE(session.type("\xAC"));
+  EXPECT_FALSE(session.allows("a"));
+  EXPECT_FALSE(session.type("\""));
+}
+
+TEST(Constraint, AddedTokensNeverStandInText) {
+  Session session(grammar::json_schema(R"({"type":"string"})"));
+  session.type("\"<think>");
+  for (const auto* name : {"<think>", "</think>", "<tool_call>", "</tool_call>", "<|im_end|>"})
+    EXPECT_FALSE(session.allows(name)) << name;
+}
+
+TEST(Constraint, WhatDoesNotGoOnIsAnError) {
+  Session session(two_keys());
+  EXPECT_THROW(session.constraint().accept(token_id("}")), Error);
+  EXPECT_THROW(session.constraint().accept(token_id("<|im_end|>")), Error);
+  EXPECT_THROW(session.constraint().accept(token_id("<think>")), Error);
+  EXPECT_THROW(session.constraint().accept(-1), Error);
+  EXPECT_THROW(session.constraint().accept(1'000'000), Error);
+  std::vector<std::uint32_t> wrong(3);
+  EXPECT_THROW(session.constraint().allow(wrong), UsageError);
+}
+
+TEST(Constraint, ThoughtsAreFreeAndBindNothing) {
+  Session session(two_keys(), Thinking::allowed);
+  EXPECT_TRUE(session.allows("<think>"));
+  EXPECT_TRUE(session.allows("{"));
+  EXPECT_FALSE(session.allows("a"));
+  EXPECT_TRUE(session.take("<think>"));
+  EXPECT_TRUE(session.type("\nanything } at all\n"));
+  EXPECT_TRUE(session.take("<tool_call>"));
+  EXPECT_FALSE(session.allows_end());  // there is no answer yet
+  EXPECT_TRUE(session.take("</think>"));
+  EXPECT_TRUE(session.allows("{"));
+  EXPECT_FALSE(session.allows("a"));
+  EXPECT_FALSE(session.allows("<think>"));
+  EXPECT_FALSE(session.allows_end());
+  EXPECT_TRUE(session.type("\n\n"));
+  EXPECT_FALSE(session.allows("\n"));
+  EXPECT_TRUE(session.type(R"({"a":1,"b":"")"));
+  EXPECT_FALSE(session.type("}"));
+}
+
+TEST(Constraint, AnswersWithoutThoughtsAreBoundAtOnce) {
+  Session session(two_keys(), Thinking::allowed);
+  EXPECT_TRUE(session.type("{"));
+  EXPECT_FALSE(session.allows("<think>"));
+}
+
+TEST(Constraint, ThoughtsThatThePromptBegan) {
+  Session session(two_keys(), Thinking::begun);
+  EXPECT_TRUE(session.type("hm"));
+  EXPECT_TRUE(session.take("</think>"));
+  EXPECT_FALSE(session.type("\n{\"a\":1,\"b\":\"\"}"));
+}
+
+const std::vector<grammar::ToolSpec>& tools() {
+  static const std::vector<grammar::ToolSpec> kTools = {
+      {"f", R"({"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]})"},
+      {"get weather", R"({"properties":{"city":{"type":"string"}}})"},
+      {"now", ""}};
+  return kTools;
+}
+
+TEST(Constraint, OneToolCall) {
+  Session session(grammar::tool_calls(tools(), false));
+  EXPECT_EQ(session.choices(), 1U);
+  EXPECT_TRUE(session.take("<tool_call>"));
+  EXPECT_FALSE(session.allows("<tool_call>"));
+  EXPECT_TRUE(session.type("\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n"));
+  EXPECT_EQ(session.choices(), 1U);
+  EXPECT_FALSE(session.take("</tool_call>"));
+  EXPECT_TRUE(session.allows_end());
+}
+
+TEST(Constraint, ToolCallsInParallel) {
+  Session session(grammar::tool_calls(tools(), true));
+  EXPECT_TRUE(session.take("<tool_call>"));
+  EXPECT_TRUE(session.type("\n{\"name\": \"now\", \"arguments\": {}}\n"));
+  EXPECT_TRUE(session.take("</tool_call>"));
+  EXPECT_TRUE(session.allows_end());
+  EXPECT_TRUE(session.type("\n"));
+  EXPECT_FALSE(session.allows_end());
+  EXPECT_TRUE(session.take("<tool_call>"));
+  EXPECT_TRUE(session.type("\n{\"name\": \"get weather\", \"arguments\": {\"city\": \"Ulm\"}}\n"));
+  EXPECT_TRUE(session.take("</tool_call>"));
+  EXPECT_FALSE(session.take("<|im_end|>"));
+}
+
+TEST(Constraint, ArgumentsBelongToTheTool) {
+  Session session(grammar::tool_calls(tools(), false));
+  session.take("<tool_call>");
+  session.type("\n{\"name\":\"now\",\"arguments\":{");
+  EXPECT_FALSE(session.allows("\""));
+  Session other(grammar::tool_calls(tools(), false));
+  other.take("<tool_call>");
+  other.type("\n{\"name\":\"");
+  EXPECT_FALSE(other.allows("x"));
+}
+
+/// Without added tokens of these names their text is asked for.
+TEST(Constraint, ToolCallsOfAVocabularyWithoutTheirTokens) {
+  const Tokenizer plain(test::small_vocabulary({}, {{"<|end|>", TokenType::control}}));
+  const auto vocabulary = grammar::make_vocabulary(plain, static_cast<std::uint32_t>(plain.size()));
+  const auto constraint =
+      grammar::constrain(grammar::tool_calls(tools(), false), vocabulary, {.thinking = Thinking::allowed});
+  const std::string text = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+  bool more = true;
+  for (const char byte : text) {
+    const auto id = static_cast<TokenId>(static_cast<std::uint8_t>(byte));
+    ASSERT_TRUE(more && has_bit(allowed_by(*constraint, plain.size()), id)) << byte;
+    more = constraint->accept(id);
+  }
+  EXPECT_FALSE(more);
+  EXPECT_THROW(grammar::constrain(two_keys(), vocabulary, {.thinking = Thinking::begun}), UsageError);
+}
+
+TEST(Constraint, PatternsOfWholeTexts) {
+  const auto compiled = grammar::regex("(ab|c)+\xC3\xA9?");
+  for (const auto* text : {"ab", "c", "abcab", "c\xC3\xA9"})
+    EXPECT_TRUE(test::accepts(compiled, text)) << text;
+  for (const auto* text : {"", "a", "abx", "\xC3\xA9", "c\xC3"})
+    EXPECT_FALSE(test::accepts(compiled, text)) << text;
+  EXPECT_TRUE(test::accepts(grammar::regex("a*"), ""));
+  EXPECT_TRUE(test::accepts(grammar::regex("\"\\n\""), "\"\n\""));
+  EXPECT_THROW(grammar::regex("(?=a)"), grammar::SchemaError);
+}
+
+TEST(Constraint, LongTextsTakeNoMoreMemoryThanTheirStack) {
+  Session session(grammar::json_object());
+  session.type(R"({"a":[)");
+  for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(session.constraint().accept(token_id(i % 2 == 0 ? "1" : ",")));
+  EXPECT_TRUE(session.type(R"("x"]})") == false);
+}
+
+TEST(Constraint, GrammarsAreShared) {
+  const auto* const schema = R"({"type":"object","properties":{"q":{"type":"string"}}})";
+  EXPECT_EQ(grammar::json_schema(schema), grammar::json_schema(schema));
+  Session first(grammar::json_schema(schema));
+  Session second(grammar::json_schema(schema));
+  first.type(R"({"q":")");
+  EXPECT_TRUE(second.allows("{"));
+  EXPECT_FALSE(second.allows("x"));
+  EXPECT_TRUE(first.allows("x"));
+}
+
+}  // namespace
+}  // namespace inferno
