@@ -10,27 +10,28 @@
 namespace inferno::grammar {
 namespace {
 
-enum RootPhase : std::uint8_t { kNewlines, kValue, kEnd };
+// Phases of the bottom.
+constexpr std::uint8_t kNewlines = 0;  ///< a: how many may still come
+constexpr std::uint8_t kValue = 1;     ///< a parent
+constexpr std::uint8_t kEnd = 2;
 
-enum ObjectPhase : std::uint8_t {
-  kObjectStart,
-  kFirstKey,    ///< behind "{"; a: the next property, b: space
-  kNextKey,     ///< behind ","; the same
-  kInKey,       ///< a: the range of keys, b: the next property and how much of the key has come
-  kOtherKey,    ///< a parent: a key of none of the properties is being written
-  kColon,       ///< behind such a key
-  kValueSpace,  ///< behind a colon; a: the next property and the one that is being written
-  kInValue,     ///< a parent; the same
-  kAfterValue   ///< a: the next property, b: space
-};
+// Phases of an object.
+constexpr std::uint8_t kObjectStart = 0;
+constexpr std::uint8_t kFirstKey = 1;  ///< behind "{"; a: the next property, b: space
+constexpr std::uint8_t kNextKey = 2;   ///< behind ","; the same
+constexpr std::uint8_t kInKey = 3;  ///< a: the range of keys, b: how much of the key has come, next property
+constexpr std::uint8_t kOtherKey = 4;    ///< a parent: a key of none of the properties is being written
+constexpr std::uint8_t kColon = 5;       ///< behind such a key
+constexpr std::uint8_t kValueSpace = 6;  ///< behind a colon; a: the property being written, the next property
+constexpr std::uint8_t kInValue = 7;     ///< a parent; the same
+constexpr std::uint8_t kAfterValue = 8;  ///< a: the next property, b: space
 
-enum ArrayPhase : std::uint8_t {
-  kArrayStart,
-  kFirstItem,  ///< behind "["; a: items, b: space
-  kNextItem,   ///< behind ","; the same
-  kInItem,     ///< a parent; a: items, this one too
-  kAfterItem   ///< the same, b: space
-};
+// Phases of an array.
+constexpr std::uint8_t kArrayStart = 0;
+constexpr std::uint8_t kFirstItem = 1;  ///< behind "["; a: items, b: space
+constexpr std::uint8_t kNextItem = 2;   ///< behind ","; the same
+constexpr std::uint8_t kInItem = 3;     ///< a parent; a: items, this one too
+constexpr std::uint8_t kAfterItem = 4;  ///< the same, b: space
 
 constexpr std::uint32_t kOther = UINT32_MAX;  ///< as a property: none of those that are named
 
@@ -438,7 +439,7 @@ bool Automaton::may_add(const ObjectMachine& object, const Frame& frame, std::ui
   return may_close(object, next) && fits(object.additional, frame.depth);
 }
 
-bool Automaton::may_close(const ObjectMachine& object, std::uint32_t next) const {
+bool Automaton::may_close(const ObjectMachine& object, std::uint32_t next) {
   return object.next_required[next] == object.properties.size();
 }
 

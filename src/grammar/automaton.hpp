@@ -48,10 +48,10 @@ class Automaton {
   void take_choice(const Frame& frame, std::uint8_t byte);
   void take_marker_byte(const Frame& frame, std::uint8_t byte);
 
-  void enter(ValueId value, const Frame& parent);
-  void enter_item(const Frame& array, std::uint64_t count);
-  void begin_key(const Frame& object);
-  void begin_object_value(const Frame& object, std::uint32_t property);
+  void enter(ValueId value, const Frame& parent_state);
+  void enter_item(const Frame& frame, std::uint64_t count);
+  void begin_key(const Frame& frame);
+  void begin_object_value(const Frame& frame, std::uint32_t property);
   void done(const Frame& frame);
   void resume(const Frame& frame);
   void emit(const Frame& frame);
@@ -60,7 +60,7 @@ class Automaton {
   bool has_key(const ObjectMachine& object, const Frame& frame, std::uint32_t next, std::uint32_t low,
                std::uint32_t high) const;
   bool may_add(const ObjectMachine& object, const Frame& frame, std::uint32_t next) const;
-  bool may_close(const ObjectMachine& object, std::uint32_t next) const;
+  static bool may_close(const ObjectMachine& object, std::uint32_t next);
   ValueId item_at(const ArrayMachine& array, std::uint64_t count, std::uint32_t depth) const;
 
   const Program& program_;

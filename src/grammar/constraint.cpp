@@ -166,7 +166,7 @@ class GrammarConstraint : public TokenConstraint {
 }  // namespace
 
 std::shared_ptr<TokenConstraint> constrain(std::shared_ptr<const Grammar> grammar,
-                                           std::shared_ptr<const Vocabulary> vocabulary,
+                                           const std::shared_ptr<const Vocabulary>& vocabulary,
                                            const ConstraintOptions& options) {
   return std::make_shared<GrammarConstraint>(std::move(grammar), vocabulary, options);
 }

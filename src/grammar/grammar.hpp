@@ -83,7 +83,7 @@ struct ConstraintOptions {
 /// soon as nothing but an end could follow. Control and other added tokens (<tool_call>, <think>) are allowed
 /// only where the grammar itself asks for them.
 std::shared_ptr<TokenConstraint> constrain(std::shared_ptr<const Grammar> grammar,
-                                           std::shared_ptr<const Vocabulary> vocabulary,
+                                           const std::shared_ptr<const Vocabulary>& vocabulary,
                                            const ConstraintOptions& options = {});
 
 }  // namespace inferno::grammar

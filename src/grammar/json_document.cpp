@@ -146,7 +146,8 @@ std::string Json::path() const {
                                                      : fmt::format("{}", at->index));
   }
   std::string out;
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) (out += '/') += *part;
+  std::reverse(parts.begin(), parts.end());
+  for (const auto& part : parts) (out += '/') += part;
   return out;
 }
 

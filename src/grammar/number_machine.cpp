@@ -66,13 +66,10 @@ NumberMachine::NumberMachine(bool integer, const Bounds& bounds)
     : integer_(integer),
       bounded_(bounds.low || bounds.high || bounds.multiple_of),
       whole_digits_(integer ? kIntegerDigits : kWholeDigits),
-      fraction_digits_(integer ? 0 : std::min(kFractionDigits, bounds.fraction_digits)) {
-  const auto most = power_of_ten(whole_digits_) * kOne - 1;
-  low_ = std::max(bounds.low.value_or(-most), -most);
-  high_ = std::min(bounds.high.value_or(most), most);
-  step_ = power_of_ten(kFractionDigits - fraction_digits_);
-  if (bounds.multiple_of) step_ = lcm(step_, *bounds.multiple_of);
-}
+      fraction_digits_(integer ? 0 : std::min(kFractionDigits, bounds.fraction_digits)),
+      low_(std::max(bounds.low.value_or(-kHuge), 1 - power_of_ten(whole_digits_) * kOne)),
+      high_(std::min(bounds.high.value_or(kHuge), power_of_ten(whole_digits_) * kOne - 1)),
+      step_(lcm(power_of_ten(kFractionDigits - fraction_digits_), bounds.multiple_of.value_or(1))) {}
 
 bool NumberMachine::empty() const {
   return floor_multiple(high_, step_) < low_;

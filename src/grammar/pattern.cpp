@@ -33,7 +33,7 @@ class Parser {
 
   Pattern parse() {
     const auto root = parse_choice(0);
-    if (!done()) fail("\")\" without \"(\"");
+    if (!done()) fail(R"~(")" without "(")~");
     const auto match = add_state({.kind = Kind::match});
     result_.start = build(root, match);
     return std::move(result_);
@@ -115,7 +115,7 @@ class Parser {
       case '?':
         fail(fmt::format("\"{}\" with nothing before it to repeat", static_cast<char>(c)));
       case '{':
-        fail("\"{\" with nothing before it to repeat (a brace itself is \"\\{\")");
+        fail(R"~("{" with nothing before it to repeat (a brace itself is "\{"))~");
       default:
         ++at_;
         return add_set_part(CodePointSet({{c, c}}));
@@ -132,7 +132,7 @@ class Parser {
         while (!done() && peek() != '>') ++at_;
         if (at_ == begin || !take('>')) fail("a group's name that does not end");
       } else if (!take(':')) {
-        fail("a kind of group that is not supported (expected \"(\", \"(?:\" or \"(?<name>\")");
+        fail(R"~(a kind of group that is not supported (expected "(", "(?:" or "(?<name>"))~");
       }
     }
     const auto group = parse_choice(depth + 1);
@@ -151,11 +151,11 @@ class Parser {
       most = 1;
     } else if (take('{')) {
       const auto first = parse_number();
-      if (!first) fail("\"{\" without a number behind it (expected {2}, {2,} or {2,5})");
+      if (!first) fail(R"("{" without a number behind it (expected {2}, {2,} or {2,5}))");
       least = *first;
       most = least;
       if (take(',')) most = parse_number().value_or(kUnlimited);
-      if (!take('}')) fail("a \"{\" that does not end (expected {2}, {2,} or {2,5})");
+      if (!take('}')) fail(R"(a "{" that does not end (expected {2}, {2,} or {2,5}))");
       if (most < least) fail(fmt::format("{{{},{}}}: the numbers are out of order", least, most));
     } else {
       return item;
@@ -179,7 +179,7 @@ class Parser {
   }
 
   /// \d and its like: the set, if the escape is one.
-  std::optional<CodePointSet> class_escape(char32_t c) const {
+  static std::optional<CodePointSet> class_escape(char32_t c) {
     static const CodePointSet kDigits({{'0', '9'}});
     static const CodePointSet kWords({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}});
     static const CodePointSet kSpaces({{'\t', '\r'},
@@ -356,13 +356,12 @@ class Parser {
       case Part::Kind::at_end:
         return add_state({.kind = Kind::at_end, .next = next});
       case Part::Kind::sequence:
-        for (auto child = part.children.rbegin(); child != part.children.rend(); ++child)
-          next = build(*child, next);
+        for (auto i = part.children.size(); i-- > 0;) next = build(part.children[i], next);
         return next;
       case Part::Kind::choice: {
         auto first = build(part.children.back(), next);
-        for (auto child = part.children.rbegin() + 1; child != part.children.rend(); ++child) {
-          const auto branch = build(*child, next);
+        for (auto i = part.children.size() - 1; i-- > 0;) {
+          const auto branch = build(part.children[i], next);
           first = add_state({.kind = Kind::split, .next = branch, .other = first});
         }
         return first;

@@ -267,7 +267,11 @@ void PatternDfa::measure(Budget& budget) {
     }
     follow_sets_.emplace_back(std::move(ranges));
   }
+  measure_lengths();
+}
 
+void PatternDfa::measure_lengths() {
+  const auto count = accepting_.size();
   // Lengths to the end, from the ends backwards: what is never finished lies before a cycle.
   std::vector<std::vector<std::uint32_t>> before(count);
   std::vector<std::uint32_t> open(count);

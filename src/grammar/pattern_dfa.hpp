@@ -58,6 +58,7 @@ class PatternDfa {
 
   std::uint32_t class_of(char32_t code_point) const;
   void measure(Budget& budget);
+  void measure_lengths();
 
   std::vector<char32_t> interval_begins_;      ///< ascending, from 0
   std::vector<std::uint32_t> interval_class_;  ///< of each interval

@@ -44,7 +44,7 @@ class RecentCache {
   struct Entry {
     std::string key;
     std::shared_ptr<const Item> item;
-    std::size_t bytes;
+    std::size_t bytes = 0;
   };
   static constexpr std::size_t kEntryBytes = 200;  ///< nodes of list and table, about
 

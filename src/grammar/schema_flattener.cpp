@@ -76,8 +76,7 @@ const SchemaFlattener::Link* SchemaFlattener::link(const Json& schema, const Lin
 std::vector<SchemaList> SchemaFlattener::flatten(const SchemaList& schemas) {
   std::vector<SchemaList> out;
   std::vector<Alternative> open(1);
-  for (auto schema = schemas.rbegin(); schema != schemas.rend(); ++schema)
-    open.back().todo.push_back(link(**schema, nullptr));
+  for (auto i = schemas.size(); i-- > 0;) open.back().todo.push_back(link(*schemas[i], nullptr));
   while (!open.empty()) {
     auto alternative = std::move(open.back());
     open.pop_back();
@@ -123,8 +122,7 @@ bool SchemaFlattener::resolve(Alternative& alternative, std::vector<Alternative>
       alternative.members.push_back(&schema);
     }
     if (const auto* all = schema.find("allOf")) {
-      for (auto part = all->items.rbegin(); part != all->items.rend(); ++part)
-        alternative.todo.push_back(link(*part, at));
+      for (auto i = all->items.size(); i-- > 0;) alternative.todo.push_back(link(all->items[i], at));
     }
     if (const auto* reference = schema.find("$ref"))
       alternative.todo.push_back(link(validator_.target(*reference), at));
@@ -132,34 +130,39 @@ bool SchemaFlattener::resolve(Alternative& alternative, std::vector<Alternative>
     const auto* one = schema.find("oneOf");
     if (one != nullptr) check_exclusive(*one);
     if (any == nullptr && one == nullptr) continue;
-    const auto& options = any != nullptr ? *any : *one;
-    for (const auto& option : options.items) {
-      budget_.spend(1 + alternative.todo.size() + alternative.members.size());
-      auto fork = alternative;
-      if (any != nullptr && one != nullptr) {
-        for (const auto& other : one->items) {
-          auto both = fork;
-          both.todo.push_back(link(other, at));
-          both.todo.push_back(link(option, at));
-          forks.push_back(std::move(both));
-        }
-      } else {
-        fork.todo.push_back(link(option, at));
-        forks.push_back(std::move(fork));
-      }
-      if (forks.size() > kMaxAlternatives)
-        throw SchemaError(options.path(),
-                          fmt::format("more than {} alternatives; expected fewer", kMaxAlternatives));
-    }
+    fork(alternative, *at, any != nullptr ? *any : *one, any != nullptr ? one : nullptr, forks);
     return true;
   }
   return true;
+}
+
+/// One of `options` (and one of `others`) holds, too.
+void SchemaFlattener::fork(const Alternative& alternative, const Link& at, const Json& options,
+                           const Json* others, std::vector<Alternative>& forks) {
+  const auto add = [&](const Json& option, const Json* other) {
+    budget_.spend(1 + alternative.todo.size() + alternative.members.size());
+    auto next = alternative;
+    if (other != nullptr) next.todo.push_back(link(*other, &at));
+    next.todo.push_back(link(option, &at));
+    forks.push_back(std::move(next));
+    if (forks.size() > kMaxAlternatives)
+      throw SchemaError(options.path(),
+                        fmt::format("more than {} alternatives; expected fewer", kMaxAlternatives));
+  };
+  for (const auto& option : options.items) {
+    if (others == nullptr) {
+      add(option, nullptr);
+    } else {
+      for (const auto& other : others->items) add(option, &other);
+    }
+  }
 }
 
 /// oneOf is anyOf if no two of its schemas can hold together.
 void SchemaFlattener::check_exclusive(const Json& one_of) {
   if (!exclusive_.insert(&one_of).second) return;
   std::vector<std::vector<SchemaList>> options;
+  options.reserve(one_of.items.size());
   for (const auto& option : one_of.items) options.push_back(flatten({&option}));
   for (std::size_t i = 0; i < options.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {

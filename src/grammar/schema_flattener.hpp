@@ -39,6 +39,8 @@ class SchemaFlattener {
 
   const Link* link(const Json& schema, const Link* before);
   bool resolve(Alternative& alternative, std::vector<Alternative>& forks);
+  void fork(const Alternative& alternative, const Link& at, const Json& options, const Json* others,
+            std::vector<Alternative>& forks);
   void check_exclusive(const Json& one_of);
   bool disjoint(const SchemaList& a, const SchemaList& b, int depth);
   bool objects_disjoint(const SchemaList& a, const SchemaList& b, int depth);

@@ -238,11 +238,8 @@ TypeSet types_of(const Json& schema) {
   if (type == nullptr) return kAllTypes;
   TypeSet set = 0;
   for (const auto& [name, bits] : kTypeNames) {
-    if (type->is(JsonKind::string) ? type->text == name
-                                   : std::any_of(type->items.begin(), type->items.end(),
-                                                 [&](const Json& item) { return item.text == name; })) {
-      set |= bits;
-    }
+    const auto is_named = [&, wanted = name](const Json& item) { return item.text == wanted; };
+    if (is_named(*type) || std::any_of(type->items.begin(), type->items.end(), is_named)) set |= bits;
   }
   return set;
 }

@@ -156,11 +156,10 @@ bool SchemaValidator::valid_string(const Json& value, const Json& schema) {
   const auto text = code_points(value.text);
   if (text.size() < count_of(schema, "minLength").value_or(0)) return false;
   if (text.size() > count_of(schema, "maxLength").value_or(UINT32_MAX)) return false;
-  for (const auto* keyword : {"pattern", "format"}) {
-    const auto* pattern_keyword = schema.find(keyword);
-    if (pattern_keyword != nullptr && !pattern(*pattern_keyword).matches(text)) return false;
-  }
-  return true;
+  const auto fits = [&](const Json* keyword) {
+    return keyword == nullptr || pattern(*keyword).matches(text);
+  };
+  return fits(schema.find("pattern")) && fits(schema.find("format"));
 }
 
 bool SchemaValidator::valid_array(const Json& value, const Json& schema, std::size_t depth) {

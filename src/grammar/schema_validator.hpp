@@ -30,7 +30,7 @@ class SchemaValidator {
  private:
   bool valid(const Json& value, const Json& schema, std::size_t depth);
   bool valid_here(const Json& value, const Json& schema, std::size_t depth);
-  bool valid_number(const Json& value, const Json& schema);
+  static bool valid_number(const Json& value, const Json& schema);
   bool valid_string(const Json& value, const Json& schema);
   bool valid_array(const Json& value, const Json& schema, std::size_t depth);
   bool valid_object(const Json& value, const Json& schema, std::size_t depth);
