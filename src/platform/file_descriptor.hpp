@@ -22,6 +22,8 @@ class FileDescriptor {
   }
 
   int get() const { return number_; }
+  /// Gives it away: whoever takes it closes it.
+  int release() { return std::exchange(number_, -1); }
   explicit operator bool() const { return number_ >= 0; }
 
  private:

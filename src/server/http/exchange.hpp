@@ -64,6 +64,9 @@ class Exchange {
   /// (at once if it has gone already). A client that only shut down its sending side has not gone.
   virtual void on_gone(std::function<void()> call) = 0;
 
+  /// Adds to the line about this request in the log (counts, never text of users). Before the answer ends.
+  virtual void add_note(std::string /*note*/) {}
+
   /// Runs `call` in the exchange's own strand: never at the same time as another of its calls, in order.
   virtual void post(std::function<void()> call) = 0;
 };

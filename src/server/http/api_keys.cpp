@@ -1,0 +1,80 @@
+#include "server/http/api_keys.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <inferno/error.hpp>
+
+#include "platform/quote.hpp"
+#include "server/http/text.hpp"
+
+namespace inferno::http {
+namespace {
+
+constexpr std::string_view kScheme = "Bearer ";
+
+std::array<std::uint8_t, 32> digest_of(std::string_view text) {
+  std::array<std::uint8_t, 32> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return digest;
+}
+
+}  // namespace
+
+ApiKeys::ApiKeys(const std::vector<std::string>& keys) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto is_printable = [](char c) { return c > ' ' && c < '\x7F'; };
+    if (keys[i].empty() || !std::all_of(keys[i].begin(), keys[i].end(), is_printable)) {
+      throw UsageError(
+          fmt::format("API key {} of {} is empty or has characters other than printable ASCII without spaces",
+                      i + 1, keys.size()));
+    }
+    digests_.push_back(digest_of(keys[i]));
+  }
+}
+
+bool ApiKeys::admit(const Request& request) const {
+  if (!required()) return true;
+  std::string_view given;
+  std::size_t count = 0;
+  for (const auto& header : request.headers) {
+    if (!equal_ignoring_case(header.name, "authorization")) continue;
+    given = header.value;
+    ++count;
+  }
+  if (count != 1 || !given.starts_with(kScheme)) return false;
+  const auto digest = digest_of(given.substr(kScheme.size()));
+  unsigned matches = 0;
+  for (const auto& known : digests_) {
+    matches |= CRYPTO_memcmp(known.data(), digest.data(), digest.size()) == 0 ? 1U : 0U;
+  }
+  return matches != 0;
+}
+
+std::vector<std::string> read_api_keys(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  const auto name = quote(path.string());
+  if (!file) throw Error(fmt::format("cannot read the API keys in {}: no such file, or no permission", name));
+  std::vector<std::string> keys;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    constexpr const char* kBlanks = " \t\r";
+    const auto begin = line.find_first_not_of(kBlanks);
+    if (begin == std::string::npos || line[begin] == '#') continue;
+    keys.push_back(line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin));
+    try {
+      (void)ApiKeys({keys.back()});
+    } catch (const UsageError&) {
+      throw Error(fmt::format(
+          "{} line {}: an API key is printable ASCII without spaces; found something else", name, number));
+    }
+  }
+  if (file.bad()) throw Error(fmt::format("cannot read the API keys in {} to the end", name));
+  if (keys.empty()) throw Error(fmt::format("no API key in {}; expected one a line", name));
+  return keys;
+}
+
+}  // namespace inferno::http

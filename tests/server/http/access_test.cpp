@@ -1,0 +1,207 @@
+// API keys and pages of other origins.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <inferno/error.hpp>
+
+#include "server/http/api_keys.hpp"
+#include "server/http/cors.hpp"
+#include "server/http/fixture.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace inferno::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kKey = "sk-0123456789abcdefghijklmnopqrstuv";
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+class Keys : public HttpTest {
+ protected:
+  void start_with_keys() {
+    http::HttpOptions options;
+    options.api_keys = {"another-key", kKey};
+    options.is_public = [](std::string_view path) { return path == "/health"; };
+    options.cors_origins = {"*"};
+    start(options);
+  }
+  static std::string authorization(std::string_view value) {
+    return fmt::format("Authorization: {}\r\n", value);
+  }
+};
+
+TEST_F(Keys, ExactlyOneExactKey) {
+  start_with_keys();
+  const std::string key = kKey;
+  EXPECT_EQ(ask(port(), get("/echo?x", authorization("Bearer " + key))).body, "x");
+  EXPECT_EQ(ask(port(), get("/echo?x", authorization("Bearer another-key"))).body, "x");
+  const std::string refused[] = {
+      "",
+      authorization(""),
+      authorization("Bearer"),
+      authorization("Bearer wrong"),
+      authorization("Bearer " + key.substr(0, key.size() - 1)),
+      authorization("Bearer " + key + "x"),
+      authorization("Bearer " + key + " x"),
+      authorization("Bearer  " + key),
+      authorization("bearer " + key),
+      authorization("BEARER " + key),
+      authorization("Basic " + key),
+      authorization(key),
+      authorization("Bearer " + key) + authorization("Bearer " + key),
+      authorization("Bearer wrong") + authorization("Bearer " + key),
+      authorization("Bearer " + key) + authorization("Bearer wrong"),
+      "X-Api-Key: " + key + "\r\n",
+      "Cookie: key=" + key + "\r\n",
+  };
+  for (const auto& headers : refused) {
+    const auto reply = ask(port(), get("/echo?api_key=" + key, headers));
+    EXPECT_EQ(reply.status, 401U) << headers;
+    EXPECT_EQ(reply.header("WWW-Authenticate"), "Bearer");
+    EXPECT_EQ(nlohmann::json::parse(reply.body)["error"]["code"], "invalid_api_key");
+    EXPECT_THAT(reply.body, Not(HasSubstr("0123456789")));
+  }
+  // A header with a NUL is none.
+  EXPECT_EQ(ask(port(), get("/echo", authorization("Bearer " + key + std::string(1, '\0')))).status, 400U);
+}
+
+TEST_F(Keys, AreAskedForBeforeTheBody) {
+  start_with_keys();
+  Client client(port());
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000000\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.receive().status, 401U);  // neither 100 nor 413
+  EXPECT_EQ(ask(port(), "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").status, 401U);
+  EXPECT_EQ(ask(port(), get("/no/such/path")).status, 401U);
+}
+
+TEST_F(Keys, ARefusedConnectionGoesOn) {
+  start_with_keys();
+  Client client(port());
+  client.send(get("/echo"));
+  EXPECT_EQ(client.receive().status, 401U);
+  client.send(get("/echo?x", authorization(fmt::format("Bearer {}", kKey))));
+  EXPECT_EQ(client.receive().body, "x");
+}
+
+TEST_F(Keys, PublicPathsNeedNone) {
+  start_with_keys();
+  EXPECT_EQ(ask(port(), get("/health")).status, 200U);
+  EXPECT_EQ(ask(port(), "HEAD /health HTTP/1.1\r\nHost: x\r\n\r\n", true).status, 200U);
+  EXPECT_EQ(ask(port(), get("/health/../echo")).status, 401U);
+  EXPECT_EQ(ask(port(), get("/healthy")).status, 401U);
+  EXPECT_EQ(ask(port(), "OPTIONS /echo HTTP/1.1\r\nHost: x\r\n\r\n").status, 204U);
+}
+
+TEST(KeyFile, OneALine) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("keys", "# for the team\r\n\n  first-key \t\nsecond#key\r\n#third\n");
+  EXPECT_THAT(http::read_api_keys(file), ElementsAre("first-key", "second#key"));
+}
+
+TEST(KeyFile, ErrorsNameTheFileAndNeverTheKey) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(error_of([&] { http::read_api_keys(folder / "none"); }), HasSubstr("none"));
+  EXPECT_THAT(error_of([&] { http::read_api_keys(folder.write("empty", "# nothing\n")); }),
+              HasSubstr("empty"));
+  const auto message = error_of([&] { http::read_api_keys(folder.write("bad", "good\nsecret word\n")); });
+  EXPECT_THAT(message, HasSubstr("line 2"));
+  EXPECT_THAT(message, Not(HasSubstr("secret")));
+  EXPECT_THAT(error_of([] { http::ApiKeys({"secret\n"}); }), Not(HasSubstr("secret")));
+  EXPECT_NE(error_of([] { http::ApiKeys({""}); }), "");
+}
+
+class CrossOrigin : public HttpTest {
+ protected:
+  void start_with(std::vector<std::string> origins) {
+    http::HttpOptions options;
+    options.cors_origins = std::move(origins);
+    options.api_keys = {kKey};
+    options.limits.body_bytes = 10;
+    start(options);
+  }
+  /// One of each kind of answer: whole, stream, and errors of the handler and of the server.
+  std::vector<Reply> all_kinds(const std::string& origin) {
+    const auto more = fmt::format("Origin: {}\r\nCookie: a=b\r\n", origin);
+    const auto with_key = fmt::format("{}Authorization: Bearer {}\r\n", more, kKey);
+    std::vector<Reply> replies;
+    replies.push_back(ask(port(),
+                          "OPTIONS /echo HTTP/1.1\r\nHost: x\r\nAccess-Control-Request-Method: POST\r\n"
+                          "Access-Control-Request-Headers: authorization, x-stainless-os\r\n" +
+                              more + "\r\n"));
+    EXPECT_EQ(replies.back().status, 204U);
+    EXPECT_THAT(std::string(replies.back().header("Access-Control-Allow-Headers")),
+                HasSubstr("Authorization"));
+    EXPECT_THAT(std::string(replies.back().header("Access-Control-Allow-Headers")),
+                HasSubstr("x-stainless-os"));
+    EXPECT_THAT(std::string(replies.back().header("Access-Control-Allow-Methods")), HasSubstr("POST"));
+    for (const auto& request :
+         {get("/health", with_key), get("/stream", with_key), get("/nothing", with_key),
+          get("/throw", with_key), get("/health", more), post("/echo", "larger than 10", with_key)}) {
+      replies.push_back(ask(port(), request));
+    }
+    for (const auto& reply : replies) {
+      EXPECT_EQ(reply.header("Access-Control-Allow-Credentials"), "");
+    }
+    EXPECT_EQ(replies[1].status, 200U);
+    EXPECT_EQ(replies[2].body, "0123456789");
+    EXPECT_EQ(replies[3].status, 404U);
+    EXPECT_EQ(replies[4].status, 500U);
+    EXPECT_EQ(replies[5].status, 401U);
+    EXPECT_EQ(replies[6].status, 413U);
+    return replies;
+  }
+};
+
+TEST_F(CrossOrigin, NobodyByDefault) {
+  start_with({});
+  for (const auto& reply : all_kinds("https://evil.example")) {
+    EXPECT_EQ(reply.header("Access-Control-Allow-Origin"), "");
+  }
+}
+
+TEST_F(CrossOrigin, Everybody) {
+  start_with({"*"});
+  for (const auto& reply : all_kinds("https://evil.example")) {
+    EXPECT_EQ(reply.header("Access-Control-Allow-Origin"), "*");
+  }
+}
+
+TEST_F(CrossOrigin, SomeByName) {
+  start_with({"https://chat.example", "http://localhost:3000"});
+  for (const auto& reply : all_kinds("http://localhost:3000")) {
+    EXPECT_EQ(reply.header("Access-Control-Allow-Origin"), "http://localhost:3000");
+    EXPECT_EQ(reply.header("Vary"), "Origin");
+  }
+  for (const char* const origin :
+       {"https://evil.example", "https://chat.example.evil.example", "null", "http://chat.example",
+        "https://chat.example:8443", "HTTPS://CHAT.EXAMPLE"}) {
+    for (const auto& reply : all_kinds(origin)) {
+      EXPECT_EQ(reply.header("Access-Control-Allow-Origin"), "") << origin;
+      EXPECT_EQ(reply.header("Vary"), "Origin");
+    }
+  }
+}
+
+TEST_F(CrossOrigin, WhatIsNoOriginIsRefused) {
+  for (const char* const origin : {"", "chat.example", "https://", "https://chat.example/",
+                                   "https://a,https://b", "https://a b", "https://a\r\nX: 1"}) {
+    EXPECT_NE(error_of([&] { http::Cors({origin}); }), "") << origin;
+  }
+}
+
+}  // namespace
+}  // namespace inferno::test
