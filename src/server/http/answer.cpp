@@ -140,7 +140,7 @@ void Answer::leave() {
     const std::lock_guard lock(mutex_);
     if (gone_) return;
     gone_ = true;
-    queue_ = {};
+    std::string().swap(queue_);
     in_output_ = 0;
     calls = take_calls();
     if (ended_) return;

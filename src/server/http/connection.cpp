@@ -169,7 +169,7 @@ void Connection::on_bytes(std::string_view bytes) {
 void Connection::go_on() {
   const auto used = advance(input_);
   if (used == input_.size()) {
-    input_ = {};  // an idle connection holds no buffer
+    std::string().swap(input_);  // assigning nothing would keep the memory
   } else {
     input_.erase(0, used);
   }
@@ -339,7 +339,7 @@ void Connection::linger() {
   if (end_seen_) return close();
   transport_->finish();
   phase_ = Phase::lingering;
-  input_ = {};
+  std::string().swap(input_);
   arm(core_->options.limits.linger_time);
   read_some();
 }
@@ -360,7 +360,7 @@ void Connection::close(bool reset) {
   core_->bodies_bytes -= std::exchange(body_counted_, 0);
   parser_.reset();
   output_.clear();
-  input_ = {};
+  std::string().swap(input_);
   core_->remove(this);
 }
 

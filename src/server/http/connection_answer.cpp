@@ -53,7 +53,7 @@ void Connection::dispatch() {
 /// Answers what cannot be read further, and ends the connection.
 void Connection::refuse(Response response) {
   began_at_ = Clock::now();
-  input_ = {};
+  std::string().swap(input_);
   begin_answer(true)->respond(std::move(response));
   if (end_seen_) watch_for_errors();
 }

@@ -138,7 +138,7 @@ Reply Client::receive(bool head) {
   }
   reply.body = input_.substr(0, size);
   input_.erase(0, size);
-  if (input_.empty()) input_ = {};  // memory is measured
+  if (input_.empty()) std::string().swap(input_);  // memory is measured
   reply.complete = true;
   return reply;
 }
