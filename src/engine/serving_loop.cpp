@@ -207,6 +207,7 @@ void ServingLoop::take_row(std::size_t row, const StepResult& result) {
 /// The prompt has been run.
 void ServingLoop::take_prompt_end(ServedRequest& request) {
   request.usage.first_token_ms = milliseconds_since(request.submitted);
+  now_.first_token_time.add(request.usage.first_token_ms / 1000.0);
   if (request.prompt_logprobs) {
     if (request.scored == 0)
       request.prompt_events.push_back({.id = request.sequence.tokens()[request.scored++]});
@@ -230,6 +231,11 @@ void ServingLoop::take_token(std::size_t row, TokenId id) {
     }
   }
   ++now_.generated_tokens;
+  const auto now = Clock::now();
+  if (request.sequence.generated() > 1) {
+    now_.between_tokens_time.add(std::chrono::duration<double>(now - request.latest_token).count());
+  }
+  request.latest_token = now;
   const auto held = request.channel->push(std::move(event));
   if (!error.empty()) return end(request.id, RequestEnd::failed, std::move(error));
   if (const auto reason = request.sequence.finish_reason()) {
@@ -244,6 +250,9 @@ void ServingLoop::end(std::uint64_t id, RequestEnd reason, std::string error) {
   const auto request = scheduler_.remove(id);
   if (!request) return;  // over already
   finish(*request, reason, std::move(error));
+  const double seconds = milliseconds_since(request->submitted) / 1000.0;
+  now_.total_time.add(seconds);
+  now_.queue_time.add(request->started ? request->usage.queue_ms / 1000.0 : seconds);
   ++now_.ended[static_cast<std::size_t>(reason)];
   ++ended_;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/latency_histogram.hpp"
 #include "engine/serving_request.hpp"
 
 namespace inferno {
@@ -43,6 +44,10 @@ struct ServingMetrics {
   std::uint64_t pauses = 0;                        ///< because blocks ran out
   std::uint64_t stalls = 0;                        ///< because a consumer did not read
   std::uint64_t failovers = 0;                     ///< executors lost and replaced
+  LatencyHistogram queue_time;           ///< of requests that ended: from submission to their first step
+  LatencyHistogram first_token_time;     ///< from submission to the first token, or the embedding
+  LatencyHistogram between_tokens_time;  ///< of one request
+  LatencyHistogram total_time;           ///< of requests that ended: from submission to the end
 
   // What was set up.
   std::uint32_t context_limit = 0;  ///< positions of a request, prompt and completion together
