@@ -7,6 +7,7 @@ find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(Boost 1.81 REQUIRED)  # headers of Asio and Beast
 find_package(OpenSSL 3 REQUIRED)
+find_package(prometheus-cpp REQUIRED COMPONENTS core)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
