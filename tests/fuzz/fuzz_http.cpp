@@ -1,0 +1,108 @@
+// Any bytes on a connection, cut anywhere, must get answers that are HTTP, and then the end of the
+// connection; nothing may crash, leak or hang, and the same bytes in one piece must get the same answers.
+//
+// Input: a byte n that says how the rest is cut: pieces of n % 64 + 1 bytes; with bit 6 a piece is only sent
+// once the server has read the one before.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <poll.h>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <thread>
+
+#include "server/http/http_server.hpp"
+#include "server/http/router.hpp"
+
+namespace {
+
+namespace http = inferno::http;
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "violated: %s\n", what);
+  std::abort();
+}
+
+http::HttpServer& server() {
+  static http::Router router;
+  static http::HttpServer made = [] {
+    router.add("GET", "/",
+               [](const auto& exchange) { exchange->respond({.body = exchange->request().query}); });
+    router.add("POST", "/",
+               [](const auto& exchange) { exchange->respond({.body = exchange->request().body}); });
+    router.add("GET", "/stream", [](const auto& exchange) {
+      exchange->begin({.content_type = "text/event-stream"});
+      exchange->post([exchange] {
+        exchange->write("data: 1\n\n");
+        exchange->end();
+      });
+    });
+    router.add("GET", "/forget", [](const auto& /*exchange*/) {});
+    http::HttpOptions options;
+    options.port = 0;
+    options.threads = 1;
+    options.limits.header_bytes = 2048;
+    options.limits.body_bytes = 1024;
+    options.cors_origins = {"https://a.example"};
+    return http::HttpServer(options, [](auto exchange) { router.handle(std::move(exchange)); });
+  }();
+  return made;
+}
+
+/// What the server answers to the bytes, until it closes.
+std::string answers(std::string_view bytes, std::size_t piece, bool one_by_one) {
+  std::array<int, 2> pair = {-1, -1};
+  require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0, "a pair of sockets");
+  const inferno::FileDescriptor client(pair[0]);
+  server().adopt(inferno::FileDescriptor(pair[1]));
+  while (!bytes.empty()) {
+    const auto count = std::min(piece, bytes.size());
+    if (::send(client.get(), bytes.data(), count, MSG_NOSIGNAL) < 0) break;  // the server has heard enough
+    bytes.remove_prefix(count);
+    int unread = 1;
+    for (int i = 0; one_by_one && unread > 0 && i < 100; ++i) {
+      std::this_thread::yield();
+      if (::ioctl(client.get(), TIOCOUTQ, &unread) != 0) break;
+    }
+  }
+  ::shutdown(client.get(), SHUT_WR);
+  std::string all;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    pollfd state{.fd = client.get(), .events = POLLIN, .revents = 0};
+    require(::poll(&state, 1, 10'000) > 0, "an end");
+    const auto count = ::recv(client.get(), buffer.data(), buffer.size(), 0);
+    if (count <= 0) break;
+    all.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return all;
+}
+
+/// Without what depends on the time of day.
+std::string without_dates(const std::string& text) {
+  static const std::regex date("Date: [^\r]*\r\n");
+  return std::regex_replace(text, date, "");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const auto whole = answers(bytes, bytes.size(), false);
+  require(whole.empty() || whole.starts_with("HTTP/1.1 "), "an answer begins with its version");
+  const auto cut = answers(bytes, data[0] % 64U + 1U, (data[0] & 64U) != 0);
+  // The first request is answered alike. (Later ones may be cut off by the end of the connection.)
+  const auto first = [](const std::string& text) {
+    return without_dates(text.substr(0, text.find("\r\n\r\n")));
+  };
+  require(first(whole) == first(cut), "cuts make no difference");
+  return 0;
+}
