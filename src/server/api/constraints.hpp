@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/serving_request.hpp"
+#include "server/api/response_format.hpp"
+#include "server/api/think_tags.hpp"
+#include "server/api/tools.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace inferno::api {
+
+/// A form that an answer must have, compiled: makes a constraint for each of its choices.
+class Form {
+ public:
+  virtual ~Form() = default;
+  virtual std::shared_ptr<TokenConstraint> constrain(Thoughts thoughts) const = 0;
+};
+
+/// Compiles what requests ask for into grammars, and remembers those that were asked for lately. Safe to use
+/// from several threads.
+class Constraints {
+ public:
+  Constraints(const Tokenizer& tokenizer, std::uint32_t vocab_size);
+  ~Constraints();
+  Constraints(const Constraints&) = delete;
+  Constraints& operator=(const Constraints&) = delete;
+
+  /// nullptr: any answer will do. Throws ApiError naming the place in the schema for what cannot be followed
+  /// exactly: nothing is ever left out of account.
+  std::shared_ptr<const Form> compile(const ResponseFormat& format) const;
+  /// The calls that `choice` wants: required, or of the named tool; nullptr for the other kinds.
+  std::shared_ptr<const Form> compile(const std::vector<Tool>& tools, const ToolChoice& choice,
+                                      bool parallel) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace inferno::api

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "chat/prompt.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace inferno::api {
+
+/// The tokens around a model's thoughts; none if its vocabulary has no such tokens.
+struct ThinkTags {
+  explicit ThinkTags(const Tokenizer& tokenizer);
+  std::optional<TokenId> begin, end;
+};
+
+/// What a chat prompt says of the thoughts that come first.
+enum class Thoughts : std::uint8_t {
+  none,     ///< the model cannot think, or the prompt ends in an empty block: think no more
+  allowed,  ///< it may begin with <think>
+  begun     ///< the prompt ends in <think>
+};
+Thoughts thoughts_after(const Prompt& prompt, const ThinkTags& tags);
+
+/// Counts the tokens of the thoughts at the beginning of an answer, their tags included.
+class ThoughtCounter {
+ public:
+  ThoughtCounter(const Tokenizer& tokenizer, const ThinkTags& tags, bool begun);
+  void push(TokenId id);
+  std::uint32_t count() const { return count_; }
+
+ private:
+  enum class State : std::uint8_t { before, within, after };
+
+  const Tokenizer& tokenizer_;
+  const ThinkTags& tags_;
+  State state_;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace inferno::api
