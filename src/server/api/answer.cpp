@@ -1,6 +1,8 @@
 #include "server/api/answer.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "server/api/sse.hpp"
@@ -10,6 +12,8 @@ namespace {
 
 /// A client that has more than this unread gets no more until it has read everything.
 constexpr std::size_t kMostUnsent = std::size_t{64} << 10U;
+/// How long a long list waits for a place in a full queue before it asks again.
+constexpr std::chrono::milliseconds kPatience{2};
 
 ApiError error_of(const RequestOutcome& outcome) {
   switch (outcome.end) {
@@ -133,10 +137,19 @@ void Answer::feed() {
       streams_.push_back(std::move(submit_next(1).front()));
     } catch (const QueueFull&) {
       // Others wait, too. What is under way makes room by and by.
-      if (streams_.size() == ended_) throw;
+      if (streams_.size() == ended_) feed_later();
       return;
     }
   }
+}
+
+void Answer::feed_later() {
+  const auto workers = service_->workers.lock();
+  const auto retry = [exchange = exchange_, self = shared_from_this()] {
+    std::this_thread::sleep_for(kPatience);
+    exchange->post([self] { self->guarded([&] { self->feed(); }); });
+  };
+  if (!workers || !workers->add(retry, false)) throw QueueFull("the queue is full; try again later");
 }
 
 void Answer::flush() {

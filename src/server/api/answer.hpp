@@ -65,6 +65,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void guarded(const Work& work);
   void take_from(std::size_t sequence);
   void feed();
+  void feed_later();
   void flush();
   void settle();
   void fail(const ApiError& error);

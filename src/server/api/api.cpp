@@ -63,7 +63,10 @@ void answer(const Incoming& incoming, const Route& route) {
 struct Api::State {
   State(ServingEngine& engine, ApiOptions options)
       : service(std::make_shared<Service>(engine, std::move(options))),
-        workers(std::max(service->options.threads, 2U), service->options.max_waiting) {}
+        workers(
+            std::make_shared<Workers>(std::max(service->options.threads, 2U), service->options.max_waiting)) {
+    service->workers = workers;
+  }
 
   void enqueue(std::shared_ptr<http::Exchange> exchange, const Route& route) {
     auto presence = std::make_shared<Presence>();
@@ -73,7 +76,7 @@ struct Api::State {
     });
     const bool is_large = exchange->request().body.size() > kLargeBody;
     Incoming incoming{service, exchange, std::move(presence)};
-    if (workers.add([incoming = std::move(incoming), &route] { answer(incoming, route); }, is_large)) return;
+    if (workers->add([incoming = std::move(incoming), &route] { answer(incoming, route); }, is_large)) return;
     ApiError error(429, "rate_limit_error", "too many requests wait to be read", {}, "queue_full");
     error.retry_after = 1;
     exchange->respond(error.response());
@@ -105,7 +108,7 @@ struct Api::State {
   }
 
   std::shared_ptr<Service> service;
-  Workers workers;
+  std::shared_ptr<Workers> workers;
 };
 
 Api::Api(ServingEngine& engine, ApiOptions options)

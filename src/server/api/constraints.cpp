@@ -1,26 +1,142 @@
 #include "server/api/constraints.hpp"
 
+#include <fmt/format.h>
+#include <list>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "grammar/grammar.hpp"
 #include "server/api/error.hpp"
 
 namespace inferno::api {
+namespace {
 
-struct Constraints::State {};
+/// Grammars that are kept for requests with the same schema; they remember the masks that they have made.
+constexpr std::size_t kMostKept = 64;
 
-Constraints::Constraints(const Tokenizer& /*tokenizer*/, std::uint32_t /*vocab_size*/)
-    : state_(std::make_unique<State>()) {}
+using GrammarPointer = std::shared_ptr<const grammar::Grammar>;
+using VocabularyPointer = std::shared_ptr<const grammar::Vocabulary>;
+
+grammar::Thinking thinking_of(Thoughts thoughts) {
+  switch (thoughts) {
+    case Thoughts::allowed:
+      return grammar::Thinking::allowed;
+    case Thoughts::begun:
+      return grammar::Thinking::begun;
+    default:
+      return grammar::Thinking::none;
+  }
+}
+
+class GrammarForm : public Form {
+ public:
+  GrammarForm(GrammarPointer the_grammar, VocabularyPointer vocabulary)
+      : grammar_(std::move(the_grammar)), vocabulary_(std::move(vocabulary)) {}
+
+  std::shared_ptr<TokenConstraint> constrain(Thoughts thoughts) const override {
+    return grammar::constrain(grammar_, vocabulary_, {.thinking = thinking_of(thoughts)});
+  }
+
+ private:
+  GrammarPointer grammar_;
+  VocabularyPointer vocabulary_;
+};
+
+/// A schema that cannot be followed: `path` is the field that it stands in.
+[[noreturn]] void refuse_schema(const std::string& path, const grammar::SchemaError& error) {
+  refuse(error.path().empty() ? path : fmt::format("{}#{}", path, error.path()), error.message(),
+         "invalid_json_schema");
+}
+
+/// The grammars that were used last.
+class Recent {
+ public:
+  template <typename Make>
+  GrammarPointer get(const std::string& key, const Make& make) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+        if (entry->first != key) continue;
+        entries_.splice(entries_.begin(), entries_, entry);
+        return entry->second;
+      }
+    }
+    auto made = make();  // without the lock: others need not wait for a large schema
+    const std::lock_guard lock(mutex_);
+    entries_.emplace_front(key, made);
+    if (entries_.size() > kMostKept) entries_.pop_back();
+    return made;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<std::pair<std::string, GrammarPointer>> entries_;
+};
+
+GrammarPointer make_calls(const std::vector<Tool>& tools, const ToolChoice& choice, bool parallel) {
+  std::vector<grammar::ToolSpec> specs;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    if (choice.kind == ToolChoice::Kind::named && tools[i].name != choice.name) continue;
+    specs.push_back({tools[i].name, tools[i].parameters});
+    places.push_back(i);
+  }
+  try {
+    return grammar::tool_calls(specs, parallel);
+  } catch (const grammar::SchemaError& error) {
+    refuse_schema(fmt::format("tools[{}].function.parameters", places.at(error.document())), error);
+  }
+}
+
+}  // namespace
+
+struct Constraints::State {
+  const Tokenizer& tokenizer;
+  std::uint32_t vocab_size;
+  std::once_flag once;
+  VocabularyPointer vocabulary;
+  Recent recent;
+
+  State(const Tokenizer& the_tokenizer, std::uint32_t the_vocab_size)
+      : tokenizer(the_tokenizer), vocab_size(the_vocab_size) {}
+
+  std::shared_ptr<const Form> form(GrammarPointer the_grammar) {
+    // Not at the start: most servers are never asked for a form.
+    std::call_once(once, [this] { vocabulary = grammar::make_vocabulary(tokenizer, vocab_size); });
+    return std::make_shared<GrammarForm>(std::move(the_grammar), vocabulary);
+  }
+};
+
+Constraints::Constraints(const Tokenizer& tokenizer, std::uint32_t vocab_size)
+    : state_(std::make_unique<State>(tokenizer, vocab_size)) {}
 Constraints::~Constraints() = default;
 
 std::shared_ptr<const Form> Constraints::compile(const ResponseFormat& format) const {
-  if (format.kind == ResponseFormat::Kind::text) return nullptr;
-  refuse("response_format", "forms other than \"text\" are not available in this build", "unsupported");
+  using Kind = ResponseFormat::Kind;
+  if (format.kind == Kind::text) return nullptr;
+  if (format.kind == Kind::json_object) {
+    return state_->form(state_->recent.get("json_object", [] { return grammar::json_object(); }));
+  }
+  try {
+    return state_->form(
+        state_->recent.get("schema " + format.schema, [&] { return grammar::json_schema(format.schema); }));
+  } catch (const grammar::SchemaError& error) {
+    refuse_schema(std::string(kSchemaPath), error);
+  }
 }
 
-std::shared_ptr<const Form> Constraints::compile(const std::vector<Tool>& /*tools*/, const ToolChoice& choice,
-                                                 bool /*parallel*/) const {
+std::shared_ptr<const Form> Constraints::compile(const std::vector<Tool>& tools, const ToolChoice& choice,
+                                                 bool parallel) const {
   using Kind = ToolChoice::Kind;
   if (choice.kind != Kind::required && choice.kind != Kind::named) return nullptr;
-  refuse("tool_choice", "a required call is not available in this build; expected \"auto\" or \"none\"",
-         "unsupported");
+  std::string key = parallel ? "calls" : "call";
+  for (const auto& tool : tools) {
+    if (choice.kind == Kind::named && tool.name != choice.name) continue;
+    key.append("\n").append(tool.name).append(" ").append(tool.parameters);
+  }
+  return state_->form(state_->recent.get(key, [&] { return make_calls(tools, choice, parallel); }));
 }
 
 }  // namespace inferno::api

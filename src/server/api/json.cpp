@@ -111,7 +111,10 @@ void append(std::string& out, const Json& value) {
   } else if (const auto* big = value.big_integer()) {
     out += big->digits;
   } else if (const auto* real = value.real()) {
-    fmt::format_to(std::back_inserter(out), "{}", *real);
+    // With a fraction, so that it is read as a number of the same kind again (and -0.0 keeps its sign).
+    const auto digits = fmt::format("{}", *real);
+    out += digits;
+    if (digits.find_first_of(".e") == std::string::npos) out += ".0";
   } else if (const auto* string = value.string()) {
     append_json_string(out, *string);
   } else if (const auto* array = value.array()) {

@@ -13,6 +13,7 @@
 #include "server/api/constraints.hpp"
 #include "server/api/request_limits.hpp"
 #include "server/api/think_tags.hpp"
+#include "server/api/workers.hpp"
 
 namespace inferno::api {
 
@@ -46,6 +47,7 @@ struct Service {
   std::uint32_t context_limit;  ///< positions of a request
   std::size_t wave;             ///< sequences of one request that are in the engine at once
   Answers answers;
+  std::weak_ptr<Workers> workers;  ///< of the Api, while there is one
 };
 
 /// Seconds since 1970.

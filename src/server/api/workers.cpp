@@ -20,6 +20,8 @@ Workers::~Workers() {
     large.swap(large_);
   }
   there_is_something_.notify_all();
+  small.clear();  // not with the lock held: what jobs hold may do anything when it is let go
+  large.clear();
   for (auto& thread : threads_) thread.join();
 }
 

@@ -233,7 +233,7 @@ TEST(Completions, PenaltiesAndFiltersReachTheSampler) {
   Served served(flat_model());
   const auto text = [&](const Json& more) {
     Json body{{"prompt", "x"}, {"max_tokens", 3}, {"temperature", 0}};
-    body.update(more);
+    if (more.is_object()) body.update(more);
     return served.answer(kCompletions, body)["choices"][0]["text"].get<std::string>();
   };
   // Equal logits: the lowest id wins.

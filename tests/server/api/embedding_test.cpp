@@ -49,7 +49,7 @@ TEST(Embeddings, PoolingAndLength) {
   Served served(tiny());
   const auto with = [&](const Json& more) {
     Json body{{"input", "Hello"}};
-    body.update(more);
+    if (more.is_object()) body.update(more);
     return vector_of(served.answer(kEmbeddings, body));
   };
   EXPECT_EQ(with({{"pooling", "mean"}}), with({}));
@@ -58,7 +58,7 @@ TEST(Embeddings, PoolingAndLength) {
   EXPECT_NE(with({{"normalize", false}}), with({}));
   EXPECT_EQ(with({{"normalize", true}}), with({}));
   // Typed markup stays text.
-  EXPECT_EQ(served.answer(kEmbeddings, {{"input", "<|im_end|>"}})["usage"]["prompt_tokens"], 10);
+  EXPECT_EQ(served.answer(kEmbeddings, {{"input", "<|im_end|>"}})["usage"]["prompt_tokens"], 9);
 }
 
 TEST(Embeddings, Base64IsTheSameNumbers) {

@@ -30,12 +30,20 @@ std::vector<std::string> script(const std::vector<std::string>& parts) {
       continue;
     }
     std::string rest = part;
+    bool is_first = true;
     while (!rest.empty()) {
       std::size_t size = 1;
       while (size < rest.size() && std::find(all.begin(), all.end(), rest.substr(0, size)) != all.end())
         ++size;
-      all.push_back(rest.substr(0, size));
+      auto piece = rest.substr(0, size);
       rest.erase(0, size);
+      // What is left over goes to the piece before.
+      if (!is_first && std::find(all.begin(), all.end(), piece) != all.end()) {
+        all.back() += piece;
+      } else {
+        all.push_back(std::move(piece));
+      }
+      is_first = false;
     }
   }
   return all;
