@@ -24,7 +24,8 @@ Model endless() {
 
 ServingOptions long_context() {
   auto options = small_engine();
-  options.context = 30'000;
+  options.context = 100'000;
+  options.kv_blocks = 25'000;
   return options;
 }
 
@@ -33,7 +34,7 @@ TEST(Leaving, EndsTheWork) {
   const auto free = served.settled().blocks_in_use;
   for (const bool streams : {true, false}) {
     const auto exchange =
-        served.post(kChat, chat("Hi", {{"stream", streams}, {"max_tokens", 20'000}, {"n", 3}}));
+        served.post(kChat, chat("Hi", {{"stream", streams}, {"max_tokens", 90'000}, {"n", 3}}));
     if (streams) {
       exchange->wait_for_bytes(2000);
     } else {
@@ -43,7 +44,7 @@ TEST(Leaving, EndsTheWork) {
     EXPECT_TRUE(eventually([&] { return served.engine().metrics().running == 0; }));
     const auto metrics = served.settled();
     EXPECT_EQ(metrics.blocks_in_use, free);
-    EXPECT_LT(metrics.generated_tokens, 60'000U);
+    EXPECT_LT(metrics.generated_tokens, 270'000U);
   }
   EXPECT_EQ(served.settled().ended[static_cast<std::size_t>(RequestEnd::cancelled)], 6U);
 }
@@ -51,7 +52,7 @@ TEST(Leaving, EndsTheWork) {
 TEST(Leaving, BeforeAnythingHasHappened) {
   Served served(endless(), long_context());
   for (int i = 0; i < 50; ++i) {
-    const auto exchange = served.post(kChat, chat("Hi", {{"stream", i % 2 == 0}, {"max_tokens", 20'000}}));
+    const auto exchange = served.post(kChat, chat("Hi", {{"stream", i % 2 == 0}, {"max_tokens", 90'000}}));
     if (i % 3 > 0) served.strand().settle();
     if (i % 3 > 1) std::this_thread::yield();
     exchange->leave();
@@ -69,9 +70,9 @@ TEST(Leaving, WhileThePromptIsQueuedOrRun) {
   auto options = long_context();
   options.max_rows = 1;
   Served served(endless(), options);
-  const auto running = served.post(kChat, chat("Hi", {{"max_tokens", 29'000}}));
+  const auto running = served.post(kChat, chat("Hi", {{"max_tokens", 90'000}}));
   ASSERT_TRUE(eventually([&] { return served.engine().metrics().decoding == 1; }));
-  const auto queued = served.post(kChat, chat("Ho", {{"max_tokens", 29'000}}));
+  const auto queued = served.post(kChat, chat("Ho", {{"max_tokens", 90'000}}));
   ASSERT_TRUE(eventually([&] { return served.engine().metrics().queued == 1; }));
   queued->leave();
   EXPECT_TRUE(eventually([&] { return served.engine().metrics().queued == 0; }));
@@ -106,7 +107,7 @@ TEST(SlowReader, IsCutOffInTheEnd) {
   auto options = long_context();
   options.stall_timeout = std::chrono::milliseconds(50);
   Served served(endless(), options);
-  const auto slow = served.post(kChat, chat("Hi", {{"stream", true}, {"max_tokens", 20'000}}));
+  const auto slow = served.post(kChat, chat("Hi", {{"stream", true}, {"max_tokens", 90'000}}));
   slow->stop_reading();
   ASSERT_TRUE(eventually(
       [&] { return served.engine().metrics().ended[static_cast<std::size_t>(RequestEnd::stalled)] == 1; }));
@@ -157,9 +158,9 @@ TEST(Failures, AFullQueueIs429AndADrainedEngine503) {
   options.max_rows = 1;
   options.max_queue = 1;
   Served served(endless(), options);
-  const auto running = served.post(kChat, chat("Hi", {{"max_tokens", 29'000}}));
+  const auto running = served.post(kChat, chat("Hi", {{"max_tokens", 90'000}}));
   ASSERT_TRUE(eventually([&] { return served.engine().metrics().decoding == 1; }));
-  const auto queued = served.post(kChat, chat("Hi", {{"max_tokens", 29'000}}));
+  const auto queued = served.post(kChat, chat("Hi", {{"max_tokens", 90'000}}));
   ASSERT_TRUE(eventually([&] { return served.engine().metrics().queued == 1; }));
   const auto reply = served.ask(kChat, chat("Hi", {{"stream", true}}));
   EXPECT_EQ(reply.status, 429U);
@@ -174,9 +175,9 @@ TEST(Failures, AFullQueueIs429AndADrainedEngine503) {
 
 TEST(Failures, AStoppedEngineEndsWhatRuns) {
   Served served(endless(), long_context());
-  const auto stream = served.post(kChat, chat("Hi", {{"stream", true}, {"max_tokens", 20'000}}));
+  const auto stream = served.post(kChat, chat("Hi", {{"stream", true}, {"max_tokens", 90'000}}));
   stream->wait_for_bytes(1000);
-  const auto whole = served.post(kChat, chat("Hi", {{"max_tokens", 20'000}}));
+  const auto whole = served.post(kChat, chat("Hi", {{"max_tokens", 90'000}}));
   ASSERT_TRUE(eventually([&] { return served.engine().metrics().decoding == 2; }));
   served.engine().stop();
   const auto events = stream->wait().events();
@@ -186,7 +187,7 @@ TEST(Failures, AStoppedEngineEndsWhatRuns) {
 
 TEST(Failures, AnApiThatEndsDropsItsAnswers) {
   auto served = std::make_unique<Served>(endless(), long_context());
-  const auto running = served->post(kChat, chat("Hi", {{"max_tokens", 20'000}}));
+  const auto running = served->post(kChat, chat("Hi", {{"max_tokens", 90'000}}));
   running->expect_no_answer();
   ASSERT_TRUE(eventually([&] { return served->engine().metrics().decoding == 1; }));
   served.reset();
