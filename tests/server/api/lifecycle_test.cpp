@@ -157,17 +157,23 @@ TEST(Failures, AFullQueueIs429AndADrainedEngine503) {
   auto options = long_context();
   options.max_rows = 1;
   options.max_queue = 1;
-  Served served(endless(), options);
-  const auto running = served.post(kChat, chat("Hi", {{"max_tokens", 90'000}}));
-  ASSERT_TRUE(eventually([&] { return served.engine().metrics().decoding == 1; }));
-  const auto queued = served.post(kChat, chat("Hi", {{"max_tokens", 90'000}}));
-  ASSERT_TRUE(eventually([&] { return served.engine().metrics().queued == 1; }));
+  const auto model = endless();
+  const auto controls = std::make_shared<Controls>();
+  const auto held = std::make_shared<std::atomic<bool>>(true);
+  controls->before_submit = [held](const StepBatch&) {
+    while (*held) std::this_thread::yield();
+  };
+  Served served(model, controlled(model, controls), options);
+  const auto running = served.post(kChat, chat("Hi"));
+  const auto queued = served.post(kChat, chat("Hi"));
+  ASSERT_TRUE(eventually([&] { return served.engine().metrics().submitted == 2; }));
   const auto reply = served.ask(kChat, chat("Hi", {{"stream", true}}));
   EXPECT_EQ(reply.status, 429U);
   EXPECT_EQ(reply.header("Retry-After"), "1");
   EXPECT_EQ(reply.json()["error"]["code"], "queue_full");
   running->leave();
   queued->leave();
+  *held = false;
   served.settled();
   served.engine().drain(std::chrono::milliseconds(0));
   EXPECT_EQ(served.refusal(kChat, chat("Hi"), 503)["code"], "unavailable");

@@ -133,12 +133,6 @@ std::vector<Case> chat_cases() {
       "messages[0].content[0].type");
   add({{"messages", Json::array({{{"role", "user"}, {"content", Json::array({{{"type", "text"}}})}}})}},
       "messages[0].content[0].text");
-  add({{"messages",
-        Json::array(
-            {user,
-             {{"role", "assistant"},
-              {"tool_calls", Json::array({{{"function", {{"name", "f"}, {"arguments", "{\"a\":"}}}}})}}})}},
-      "messages[1].tool_calls[0].function.arguments");
   add({{"top_logprobs", 1}}, "top_logprobs");
   add({{"logprobs", false}, {"top_logprobs", 1}}, "top_logprobs");
   add({{"logprobs", 1}}, "logprobs");
