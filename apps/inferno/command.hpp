@@ -13,6 +13,7 @@ using Action = std::function<int()>;
 // One function per command, each in its own file: adds the subcommand and its options to the program.
 void add_generate(CLI::App& app, Action& action);
 void add_chat(CLI::App& app, Action& action);
+void add_serve(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);

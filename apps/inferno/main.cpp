@@ -15,6 +15,7 @@ int run(int argc, char** argv) {
   inferno::cli::Action action;
   inferno::cli::add_generate(app, action);
   inferno::cli::add_chat(app, action);
+  inferno::cli::add_serve(app, action);
   inferno::cli::add_bench(app, action);
   inferno::cli::add_verify(app, action);
   inferno::cli::add_inspect(app, action);
