@@ -62,7 +62,7 @@ void add_network(CLI::App& command, ServeSettings& settings) {
       ->capture_default_str()
       ->check(CLI::Range(1U, 64U))
       ->group(group);
-  command.add_flag("--no-page", "serve no web page")->group(group);
+  command.add_flag("--no-page", settings.no_page, "serve no web page")->group(group);
 }
 
 void add_limits(CLI::App& command, ServeSettings& settings) {
@@ -146,7 +146,8 @@ void add_engine(CLI::App& command, ServeSettings& settings) {
           "while requests stream, prompts make a step at most about this many times longer (0: no bound)")
       ->capture_default_str()
       ->group(group);
-  command.add_flag("--no-prefix-cache", "compute every prompt from its beginning")->group(group);
+  command.add_flag("--no-prefix-cache", settings.no_prefix_cache, "compute every prompt from its beginning")
+      ->group(group);
 }
 
 }  // namespace
@@ -176,9 +177,7 @@ void add_serve(CLI::App& app, Action& action) {
                "  inferno serve -m Qwen3-0.6B-Q8_0.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
                "  curl http://127.0.0.1:8080/v1/chat/completions -H \"Content-Type: application/json\" \\\n"
                "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'");
-  command->callback([&action, options, command] {
-    options->settings.pages = command->count("--no-page") == 0;
-    options->settings.engine.prefix_cache = command->count("--no-prefix-cache") == 0;
+  command->callback([&action, options] {
     action = [options] {
       const auto& http = options->settings.http;
       if (http.tls_certificate.empty() != http.tls_key.empty()) {

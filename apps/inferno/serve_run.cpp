@@ -102,12 +102,13 @@ int serve(ServeSettings settings) {
   const auto name = settings.names.empty() ? model.name() : settings.names.front();
   const auto templates = std::make_shared<const ChatTemplates>(settings.chat_template.load(model));
 
-  service::Service service({.model_name = name, .version = INFERNO_VERSION, .pages = settings.pages});
+  service::Service service({.model_name = name, .version = INFERNO_VERSION, .pages = !settings.no_page});
   http::HttpServer server(
       http_options(settings, service),
       [&service](std::shared_ptr<http::Exchange> exchange) { service.handle(std::move(exchange)); });
   service.set_counters([&server] { return server.counters(); });
 
+  settings.engine.prefix_cache = !settings.no_prefix_cache;
   ServingEngine engine(model, std::move(settings.engine));
   api::ApiOptions api_options;
   api_options.model_name = name;

@@ -22,7 +22,7 @@ struct ServeSettings {
       names;  ///< the first is the model's name, the others are aliases; none: the file's
   std::string pooling = "mean";
   std::chrono::seconds drain_time{30};
-  bool pages = true;
+  bool no_page = false, no_prefix_cache = false;
 };
 
 /// Serves until SIGINT or SIGTERM, then drains. Returns the exit code: 0, or kFailed if the engine broke

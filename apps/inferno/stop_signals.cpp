@@ -8,7 +8,7 @@ namespace inferno::cli {
 namespace {
 
 sigset_t stop_signals() {
-  sigset_t signals;
+  sigset_t signals{};
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);

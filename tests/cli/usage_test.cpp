@@ -15,8 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::vector<std::string> kCommands = {"generate", "chat",     "render", "bench", "verify",
-                                            "inspect",  "tokenize", "logits", "synth", "backends"};
+const std::vector<std::string> kCommands = {"generate", "chat",   "render", "bench",    "verify", "inspect",
+                                            "tokenize", "logits", "synth",  "backends", "serve"};
 
 TEST(Usage, EveryCommandHasHelpWithExamples) {
   for (const auto& command : kCommands) {

@@ -103,8 +103,11 @@ void Answer::on_gone(std::function<void()> call) {
 
 void Answer::add_note(std::string note) {
   const std::lock_guard lock(mutex_);
-  if (!note_.empty()) note_ += ' ';
-  note_ += note;
+  if (note_.empty()) {
+    note_ = std::move(note);
+  } else {
+    note_.append(1, ' ').append(note);
+  }
 }
 
 std::string Answer::note() const {

@@ -248,7 +248,7 @@ void Connection::gone() {
     report(kClientLeft);
     answer_.reset();
   }
-  close(true);
+  close(answer != nullptr);
   if (answer) answer->leave();
 }
 

@@ -32,7 +32,7 @@ struct HttpLimits {
 struct Answered {
   const Request* request = nullptr;  ///< method and path may be empty if it could not be read
   unsigned status = 0;               ///< what was sent; 499 if the client left before the answer was complete
-  double milliseconds = 0;           ///< from the end of its header to the last byte handed to the kernel
+  double milliseconds = 0;           ///< from its last byte to that of the answer, as handed to the kernel
   std::size_t body_bytes = 0;        ///< of the answer
   std::string note;                  ///< what the handler had to say, see Exchange::add_note
 };

@@ -29,7 +29,7 @@ std::string openssl_reason() {
 // OpenSSL's own socket BIO writes without MSG_NOSIGNAL: a client that left would end the program.
 
 int bio_socket(BIO* bio) {
-  return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
+  return *static_cast<const int*>(BIO_get_data(bio));
 }
 
 int bio_write(BIO* bio, const char* bytes, int size) {
@@ -77,7 +77,7 @@ class TlsTransport : public Transport {
   TlsTransport(SSL_CTX* context, int socket) : ssl_(SSL_new(context), &SSL_free), socket_(socket) {
     BIO* const bio = ssl_ == nullptr ? nullptr : BIO_new(bio_method());
     if (bio == nullptr) throw Error("OpenSSL is out of memory");
-    BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket)));
+    BIO_set_data(bio, &socket_);
     SSL_set_bio(ssl_.get(), bio, bio);
     SSL_set_accept_state(ssl_.get());
   }

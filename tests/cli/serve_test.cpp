@@ -1,0 +1,203 @@
+// `inferno serve` as a process: when the port is open, what its line says, how it ends.
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <spawn.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "cli/program.hpp"
+#include "server/http/client.hpp"
+#include "support/temporary_folder.hpp"
+
+extern char** environ;
+
+namespace inferno::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+
+/// A running server.
+class Served {
+ public:
+  explicit Served(std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {INFERNO_PROGRAM, "serve", "--port",     "0",
+                                      "--ctx",         "256",   "--max-rows", "4"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    std::array<int, 2> pipe = {-1, -1};
+    EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+    output_ = FileDescriptor(pipe[0]);
+    const FileDescriptor end(pipe[1]);
+    posix_spawn_file_actions_t actions{};
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, end.get(), STDERR_FILENO);
+    EXPECT_EQ(::posix_spawn(&child_, INFERNO_PROGRAM, &actions, nullptr, arguments.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+  ~Served() {
+    if (child_ == 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  /// The port, once the line has come; 0 if it does not.
+  std::uint16_t port() {
+    const std::string begin = "listening on ";
+    if (!read_until(begin)) return 0;
+    const auto at = log_.find(begin) + begin.size();
+    while (log_.find('\n', at) == std::string::npos) {
+      if (!read_more()) return 0;
+    }
+    url_ = log_.substr(at, log_.find('\n', at) - at);
+    const auto colon = url_.rfind(':') + 1;
+    std::uint16_t port = 0;
+    std::from_chars(url_.data() + colon, url_.data() + url_.size(), port);
+    return port;
+  }
+  const std::string& url() const { return url_; }
+  void signal(int number) const { ::kill(child_, number); }
+  /// Its exit code, or 128 + what ended it.
+  int wait() {
+    while (read_more()) {
+    }
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    child_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  bool read_until(std::string_view text) {
+    while (log_.find(text) == std::string::npos) {
+      if (!read_more()) return false;
+    }
+    return true;
+  }
+  const std::string& log() const { return log_; }
+
+ private:
+  bool read_more() {
+    pollfd state{.fd = output_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&state, 1, 60'000) <= 0) return false;
+    std::array<char, 4096> buffer{};
+    const auto count = ::read(output_.get(), buffer.data(), buffer.size());
+    if (count <= 0) return false;
+    log_.append(buffer.data(), static_cast<std::size_t>(count));
+    return true;
+  }
+
+  pid_t child_ = 0;
+  FileDescriptor output_;
+  std::string log_, url_;
+};
+
+TEST(Serve, ListensAndEndsOnRequest) {
+  Served served;
+  const auto port = served.port();
+  ASSERT_NE(port, 0) << served.log();
+  EXPECT_EQ(served.url(), fmt::format("http://127.0.0.1:{}", port));
+  EXPECT_EQ(ask(port, get("/health")).body, R"({"status":"ok"})");
+  EXPECT_EQ(ask(port, get("/")).header("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_THAT(ask(port, get("/metrics")).body, HasSubstr("inferno_ready 1\n"));
+  EXPECT_THAT(served.log(), Not(HasSubstr("everybody")));
+  Client idle(port);
+  Client half_a_request(port);
+  half_a_request.send("GET /he");
+  served.signal(SIGTERM);
+  EXPECT_EQ(served.wait(), 0);
+  EXPECT_THAT(served.log(), HasSubstr("GET /health 200"));
+}
+
+TEST(Serve, InterruptEndsItToo) {
+  Served served;
+  ASSERT_NE(served.port(), 0);
+  served.signal(SIGINT);
+  EXPECT_EQ(served.wait(), 0);
+}
+
+TEST(Serve, KeysAreNeededAndNeverShown) {
+  const TemporaryFolder folder;
+  const auto keys = folder.write("keys", "# comment\nsk-secret-1\nsk-secret-2\n");
+  Served served({"--api-key-file", keys.string(), "--log-level", "trace"});
+  const auto port = served.port();
+  ASSERT_NE(port, 0) << served.log();
+  EXPECT_EQ(ask(port, get("/metrics")).status, 401U);
+  EXPECT_EQ(ask(port, get("/v1/models?key=sk-secret-1")).status, 401U);
+  EXPECT_EQ(ask(port, get("/health")).status, 200U);
+  EXPECT_EQ(ask(port, get("/")).status, 200U);
+  const auto reply =
+      ask(port, get("/metrics", "Authorization: Bearer sk-secret-2\r\nOrigin: https://any.example\r\n"));
+  EXPECT_EQ(reply.status, 200U);
+  EXPECT_EQ(reply.header("Access-Control-Allow-Origin"), "*");
+  served.signal(SIGTERM);
+  EXPECT_EQ(served.wait(), 0);
+  EXPECT_THAT(served.log(), Not(HasSubstr("secret")));
+}
+
+TEST(Serve, WithoutKeysNoOtherOriginMayReadAnswers) {
+  Served served;
+  const auto port = served.port();
+  ASSERT_NE(port, 0);
+  const auto reply = ask(port, get("/metrics", "Origin: https://any.example\r\n"));
+  EXPECT_EQ(reply.status, 200U);
+  EXPECT_EQ(reply.header("Access-Control-Allow-Origin"), "");
+}
+
+TEST(Serve, BrokenFilesAreRefusedBeforeThePortIsOpened) {
+  const TemporaryFolder folder;
+  const auto model = folder.write("broken.gguf", "GGUF");
+  const auto ran = run_inferno({"serve", "--port", "0", "-m", model.string()});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, Not(HasSubstr("listening")));
+  EXPECT_THAT(ran.err, HasSubstr("error: "));
+}
+
+TEST(Serve, WhatMakesNoSenseIsRefused) {
+  const TemporaryFolder folder;
+  const auto empty = folder.write("empty", "");
+  const auto refused = [](std::vector<std::string> more, int code) {
+    more.insert(more.begin(), {"serve", "--port", "0"});
+    const auto ran = run_inferno(more);
+    EXPECT_EQ(ran.code, code) << ran.err;
+    EXPECT_THAT(ran.err, Not(HasSubstr("listening")));
+    return ran.err;
+  };
+  EXPECT_THAT(refused({"--tls-cert", "x.pem"}, 2), HasSubstr("--tls-key"));
+  EXPECT_THAT(refused({"--tls-cert", "no.pem", "--tls-key", "no.key"}, 1), HasSubstr("no.pem"));
+  EXPECT_THAT(refused({"--api-key-file", empty.string()}, 1), HasSubstr("no API key"));
+  EXPECT_THAT(refused({"--api-key-file", "none.txt"}, 1), HasSubstr("none.txt"));
+  EXPECT_THAT(refused({"--cors-origin", "example.com"}, 2), HasSubstr("origin"));
+  EXPECT_THAT(refused({"--host", "no such host"}, 1), HasSubstr("no such host"));
+  EXPECT_THAT(refused({"--pooling", "max"}, 2), HasSubstr("pooling"));
+  EXPECT_THAT(refused({"--block-size", "7"}, 2), HasSubstr("block"));
+  refused({"--port", "65536"}, 2);
+  refused({"--port", "-1"}, 2);
+  refused({"--header-timeout", "0"}, 2);
+}
+
+TEST(Serve, APortInUseIsNamed) {
+  Served served;
+  const auto port = served.port();
+  ASSERT_NE(port, 0);
+  const auto ran = run_inferno({"serve", "--port", std::to_string(port)});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr(fmt::format("127.0.0.1:{}", port)));
+}
+
+}  // namespace
+}  // namespace inferno::test
