@@ -12,9 +12,9 @@ namespace inferno::service {
 /// What /metrics tells of.
 struct Figures {
   const ServingMetrics* engine = nullptr;  ///< nullptr while the model is being loaded
-  http::HttpCounters http;
-  std::map<unsigned, std::uint64_t> answers;  ///< by status
-  std::string model, version;
+  http::HttpCounters http = {};
+  std::map<unsigned, std::uint64_t> answers = {};  ///< by status
+  std::string model = {}, version = {};
   double start_time = 0;  ///< seconds since 1970
 };
 

@@ -156,8 +156,11 @@ TEST_F(ServiceTest, PagesAreServedAsTheyLie) {
 }
 
 TEST(AccessLine, SaysWhatHappenedAndNothingElse) {
-  http::Request request{
-      .method = "POST", .path = "/v1/chat/completions", .query = "key=secret", .peer = "127.0.0.1:5"};
+  http::Request request;
+  request.method = "POST";
+  request.path = "/v1/chat/completions";
+  request.query = "key=secret";
+  request.peer = "127.0.0.1:5";
   request.headers = {{"Authorization", "Bearer secret"}};
   request.body = "secret";
   http::Answered answered{
