@@ -23,10 +23,10 @@ std::string shown(const std::string& text) {
 std::string access_line(const http::Answered& answered) {
   const auto& request = *answered.request;
   std::string what = request.method.empty() ? "unreadable request" : shown(request.method);
-  if (!request.path.empty()) what += " " + shown(request.path);
+  if (!request.path.empty()) what.append(" ").append(shown(request.path));
   std::string line = fmt::format("{} {} {} {:.1f} ms {} B", request.peer, what, answered.status,
                                  answered.milliseconds, answered.body_bytes);
-  if (!answered.note.empty()) line += " " + answered.note;
+  if (!answered.note.empty()) line.append(" ").append(answered.note);
   return line;
 }
 
