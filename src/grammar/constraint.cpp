@@ -49,10 +49,7 @@ class GrammarConstraint : public TokenConstraint {
                                    vocabulary.words(), vocabulary.rows()));
     }
     if (state_ == State::thoughts) {
-      for (std::uint32_t id = 0; id < vocabulary.rows(); ++id) set_bit(allowed, id);
-      for (const auto id : vocabulary.end_tokens())
-        allowed[static_cast<std::size_t>(id) / 32] &=
-            ~(std::uint32_t{1} << (static_cast<std::uint32_t>(id) % 32));
+      vocabulary.all_but_ends().add_to(allowed);
       return true;
     }
     masks_->add_allowed(position_, *arena_, allowed);

@@ -53,6 +53,12 @@ Vocabulary::Vocabulary(const Tokenizer& tokenizer, std::uint32_t rows)
   }
   if (end_tokens_.empty())
     throw UsageError("constrained output needs an end token; the vocabulary has none among the model's rows");
+  std::vector<std::uint32_t> all(words());
+  for (std::uint32_t id = 0; id < rows; ++id) {
+    const auto token = static_cast<TokenId>(id);
+    if (!is_end(token) && (!bytes(token).empty() || added_names_.contains(token))) set_bit(all, id);
+  }
+  all_but_ends_ = TokenSet(all);
   // What every request with a string comes by.
   for (const auto form : {TextForm::json, TextForm::json_canonical}) {
     const TextMachine machine{.form = form};

@@ -40,6 +40,8 @@ class Vocabulary {
   std::uint32_t longest() const { return longest_; }
   std::span<const TokenId> end_tokens() const { return end_tokens_; }
   bool is_end(TokenId id) const;
+  /// Every token that has a text, but for end tokens.
+  const TokenSet& all_but_ends() const { return all_but_ends_; }
   /// Added tokens by name and by id.
   std::optional<TokenId> added(std::string_view name) const;
   const std::string* added_name(TokenId id) const;
@@ -57,6 +59,7 @@ class Vocabulary {
   std::uint32_t longest_ = 0;
   TokenTrie trie_;
   std::vector<TokenId> end_tokens_;
+  TokenSet all_but_ends_;
   std::map<std::string, TokenId, std::less<>> added_;
   std::map<TokenId, std::string> added_names_;
   mutable RecentCache<TextSummary> free_texts_;

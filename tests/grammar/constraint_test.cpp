@@ -146,6 +146,18 @@ TEST(Constraint, ThoughtsAreFreeAndBindNothing) {
   EXPECT_FALSE(session.type("}"));
 }
 
+/// A model may have more rows than its tokenizer has tokens.
+TEST(Constraint, IdsWithoutTextNeverCome) {
+  const auto rows = json_tokenizer().size() + 40;
+  const auto vocabulary = grammar::make_vocabulary(json_tokenizer(), static_cast<std::uint32_t>(rows));
+  for (const auto thinking : {Thinking::none, Thinking::begun}) {
+    const auto constraint = grammar::constrain(two_keys(), vocabulary, {.thinking = thinking});
+    const auto words = allowed_by(*constraint, rows);
+    for (auto id = json_tokenizer().size(); id < rows; ++id)
+      EXPECT_FALSE(has_bit(words, static_cast<TokenId>(id)));
+  }
+}
+
 TEST(Constraint, AnswersWithoutThoughtsAreBoundAtOnce) {
   Session session(two_keys(), Thinking::allowed);
   EXPECT_TRUE(session.type("{"));
