@@ -104,7 +104,7 @@ TEST(Refusal, AnnotationsAreNone) {
       "");
 }
 
-/// Compiles, or is refused, within a second and 64 MiB.
+/// Compiles, or is refused, within five seconds and 192 MiB.
 void expect_bounded(const std::string& schema, const std::string& what) {
   const auto result = test::run_in_child([&] { grammar::json_schema(schema); }, std::size_t{192} << 20U);
   EXPECT_TRUE(result.outcome == test::Outcome::returned || result.outcome == test::Outcome::threw_error)
