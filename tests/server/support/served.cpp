@@ -11,7 +11,7 @@ ServingOptions small_engine() {
   ServingOptions options;
   options.backend = "pool";
   options.threads = 1;
-  options.context = 512;
+  options.context = 1024;
   options.max_rows = 33;
   options.step_tokens = 64;
   return options;
