@@ -11,6 +11,7 @@
 #include "backend/vulkan/buffer.hpp"
 #include "backend/vulkan/result.hpp"
 #include "platform/fault.hpp"
+#include "platform/log.hpp"
 
 namespace inferno::vulkan {
 namespace {
@@ -36,11 +37,12 @@ VulkanDevice::VulkanDevice(std::shared_ptr<const Instance> instance, std::size_t
   const DeviceInfo& info = instance_->devices()[index];
   physical_ = info.handle;
   read_limits(info, options);
-  open(info);
+  open(info, options.timestamps);
   capabilities_.memory_bytes = memory_types_.device_bytes();
   capabilities_.unified_memory = memory_types_.is_unified();
-  pipelines_ = Pipelines(owner_.functions, owner_.device, capabilities_.integer_dot);
-  memories_ = std::make_unique<RecordingMemories>(owner_.functions, owner_.device, queue_family_);
+  pipelines_ = Pipelines(owner_.functions, owner_.device, capabilities_.integer_dot, controls_);
+  memories_ =
+      std::make_unique<RecordingMemories>(owner_.functions, owner_.device, queue_family_, times_.has_value());
 
   VkSemaphoreTypeCreateInfo type{};
   type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
@@ -56,6 +58,10 @@ VulkanDevice::VulkanDevice(std::shared_ptr<const Instance> instance, std::size_t
 
 VulkanDevice::~VulkanDevice() {
   if (owner_.device != nullptr) owner_.functions.wait_idle(owner_.device);
+  if (!times_) return;
+  if (const std::string table = times_->table(); !table.empty()) {
+    log().info("time on {} by kernel:\n{}", capabilities_.name, table);
+  }
 }
 
 void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& options) {
@@ -65,11 +71,21 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
   VkPhysicalDeviceSubgroupProperties subgroup{};
   subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
   subgroup.pNext = &dot;
+  VkPhysicalDeviceFloatControlsProperties floats{};
+  floats.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES;
+  dot.pNext = &floats;
   VkPhysicalDeviceProperties2 properties{};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   properties.pNext = &subgroup;
   functions.properties(physical_, &properties);
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
+  // Where widths cannot be told apart, all would have to be spoken of; no such device offers anything.
+  controls_.keeps_subnormals =
+      floats.shaderDenormPreserveFloat32 == VK_TRUE &&
+      floats.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
+  controls_.keeps_special = floats.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
+  controls_.rounds_to_nearest = floats.shaderRoundingModeRTEFloat32 == VK_TRUE &&
+                                floats.roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
 
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot_feature{};
   dot_feature.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
@@ -110,7 +126,7 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
   }
 }
 
-void VulkanDevice::open(const DeviceInfo& info) {
+void VulkanDevice::open(const DeviceInfo& info, bool timestamps) {
   const InstanceFunctions& functions = instance_->functions();
   std::uint32_t count = 0;
   functions.queue_families(physical_, &count, nullptr);
@@ -121,6 +137,14 @@ void VulkanDevice::open(const DeviceInfo& info) {
       [](const VkQueueFamilyProperties& queues) { return (queues.queueFlags & VK_QUEUE_COMPUTE_BIT) != 0; });
   if (family == families.end()) throw Error(fmt::format("{} has no queue that computes", info.name));
   queue_family_ = static_cast<std::uint32_t>(family - families.begin());
+  if (timestamps && family->timestampValidBits == 0) {
+    log().warn("{} has no timestamps: kernels are not timed", info.name);
+  } else if (timestamps) {
+    VkPhysicalDeviceProperties2 properties{};
+    properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    functions.properties(physical_, &properties);
+    times_.emplace(properties.properties.limits.timestampPeriod, family->timestampValidBits);
+  }
 
   check(functions.device_extensions(physical_, nullptr, &count, nullptr), "listing the device's extensions");
   std::vector<VkExtensionProperties> offered(count);
@@ -282,6 +306,7 @@ void VulkanDevice::submit(const gpu::Recording& recording, std::uint32_t times) 
   info.pSignalSemaphores = &semaphore;
   check(owner_.functions.queue_submit(queue_, 1, &info, VkFence{}), "vkQueueSubmit");
   submitted_ = value;
+  if (times_) stamped_.push_back(&static_cast<const VulkanRecording&>(recording));
   ++counters_.submissions;
   counters_.dispatches += recording.dispatches() * times;
 }
@@ -305,7 +330,11 @@ bool VulkanDevice::is_done_soon() {
 void VulkanDevice::wait() {
   if (waited_ == submitted_) return;
   ++counters_.waits;
-  if (!capabilities_.software && is_done_soon()) return;
+  if (capabilities_.software || !is_done_soon()) wait_for_submitted();
+  if (times_) collect_times();
+}
+
+void VulkanDevice::wait_for_submitted() {
   const DeviceFunctions& functions = owner_.functions;
   VkSemaphore semaphore = timeline_.get();
   VkSemaphoreWaitInfo info{};
@@ -316,6 +345,22 @@ void VulkanDevice::wait() {
   check(functions.wait_semaphores(owner_.device, &info, std::numeric_limits<std::uint64_t>::max()),
         "vkWaitSemaphores");
   waited_ = submitted_;
+}
+
+/// Of a recording that ran several times in a row the last one: they share their stamps.
+void VulkanDevice::collect_times() {
+  std::vector<std::uint64_t> ticks;
+  for (const VulkanRecording* recording : stamped_) {
+    const Stamps& stamps = recording->stamps();
+    ticks.resize(stamps.kernels.size() + 1);
+    const std::size_t bytes = ticks.size() * sizeof ticks[0];
+    check(owner_.functions.query_results(owner_.device, stamps.pool.get(), 0,
+                                         static_cast<std::uint32_t>(ticks.size()), bytes, ticks.data(),
+                                         sizeof ticks[0], VK_QUERY_RESULT_64_BIT),
+          "vkGetQueryPoolResults");
+    times_->add(stamps.kernels, ticks);
+  }
+  stamped_.clear();
 }
 
 }  // namespace inferno::vulkan

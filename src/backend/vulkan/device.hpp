@@ -2,10 +2,13 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "backend/gpu/device.hpp"
+#include "backend/vulkan/float_controls.hpp"
 #include "backend/vulkan/functions.hpp"
 #include "backend/vulkan/instance.hpp"
+#include "backend/vulkan/kernel_times.hpp"
 #include "backend/vulkan/memory.hpp"
 #include "backend/vulkan/pipelines.hpp"
 #include "backend/vulkan/recorder.hpp"
@@ -16,6 +19,8 @@ struct DeviceOptions {
   /// Use kernels with integer dot products: by default where the device has them in hardware. On a device
   /// that cannot run them at all they are not used.
   std::optional<bool> integer_dot = {};
+  /// Time every kernel; what was found is logged when the device is closed.
+  bool timestamps = false;
   /// Pretend that the device binds no more than this at once.
   std::optional<std::uint64_t> max_range = {};
 };
@@ -42,15 +47,18 @@ class VulkanDevice : public gpu::Device {
 
  private:
   void read_limits(const DeviceInfo& info, const DeviceOptions& options);
-  void open(const DeviceInfo& info);
+  void open(const DeviceInfo& info, bool timestamps);
   std::unique_ptr<gpu::Buffer> allocate(std::uint64_t bytes, gpu::Memory memory, std::string_view what);
   gpu::Buffer& staging();
   bool is_done_soon();
+  void wait_for_submitted();
+  void collect_times();
 
   std::shared_ptr<const Instance> instance_;
   VkPhysicalDevice physical_ = nullptr;
   bool dot_supported_ = false;
   bool has_budget_ = false;
+  FloatControls controls_;
   gpu::DeviceCapabilities capabilities_;
   gpu::DeviceCounters counters_;
   MemoryTypes memory_types_;
@@ -74,6 +82,8 @@ class VulkanDevice : public gpu::Device {
   Pipelines pipelines_;
   std::unique_ptr<RecordingMemories> memories_;
   std::unique_ptr<gpu::Buffer> staging_;  // made when first needed
+  std::optional<KernelTimes> times_;
+  std::vector<const VulkanRecording*> stamped_;  // submitted and not waited for
 };
 
 }  // namespace inferno::vulkan

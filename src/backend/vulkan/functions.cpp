@@ -121,6 +121,11 @@ DeviceFunctions::DeviceFunctions(PFN_vkGetDeviceProcAddr get, VkDevice device) {
   find(pipeline_barrier, lookup, "vkCmdPipelineBarrier");
   find(copy_buffer, lookup, "vkCmdCopyBuffer");
   find(fill_buffer, lookup, "vkCmdFillBuffer");
+  find(create_query_pool, lookup, "vkCreateQueryPool");
+  find(destroy_query_pool, lookup, "vkDestroyQueryPool");
+  find(query_results, lookup, "vkGetQueryPoolResults");
+  find(reset_queries, lookup, "vkCmdResetQueryPool");
+  find(write_timestamp, lookup, "vkCmdWriteTimestamp");
 }
 
 }  // namespace inferno::vulkan

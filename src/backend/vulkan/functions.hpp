@@ -87,6 +87,11 @@ struct DeviceFunctions {
   PFN_vkCmdPipelineBarrier pipeline_barrier = nullptr;
   PFN_vkCmdCopyBuffer copy_buffer = nullptr;
   PFN_vkCmdFillBuffer fill_buffer = nullptr;
+  PFN_vkCreateQueryPool create_query_pool = nullptr;
+  PFN_vkDestroyQueryPool destroy_query_pool = nullptr;
+  PFN_vkGetQueryPoolResults query_results = nullptr;
+  PFN_vkCmdResetQueryPool reset_queries = nullptr;
+  PFN_vkCmdWriteTimestamp write_timestamp = nullptr;
 
   DeviceFunctions() = default;
   DeviceFunctions(PFN_vkGetDeviceProcAddr get, VkDevice device);

@@ -22,13 +22,15 @@ std::string list_devices() {
   return list;
 }
 
-bool validation_wanted() {
-  const char* value = std::getenv("INFERNO_VULKAN_VALIDATION");
+bool is_on(const char* variable) {
+  const char* value = std::getenv(variable);
   return value != nullptr && std::string_view(value) == "1";
 }
 
 std::unique_ptr<gpu::Device> open(std::string_view name, const BackendOptions& options) {
-  auto device = open_device({.device = options.device, .validation = validation_wanted()});
+  auto device = open_device({.device = options.device,
+                             .validation = is_on("INFERNO_VULKAN_VALIDATION"),
+                             .timestamps = is_on("INFERNO_VULKAN_TIMESTAMPS")});
   if (device->capabilities().software) {
     log().warn("{}: {} is a CPU that poses as a GPU; pool is much faster", name, device->capabilities().name);
   }

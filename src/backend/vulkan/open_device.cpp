@@ -17,9 +17,10 @@ std::size_t choose(const Instance& instance, std::optional<std::uint32_t> device
 std::unique_ptr<gpu::Device> open_device(const OpenOptions& options) {
   auto instance = std::make_shared<const Instance>(InstanceOptions{.validation = options.validation});
   const std::size_t index = choose(*instance, options.device);
-  return std::make_unique<VulkanDevice>(
-      std::move(instance), index,
-      DeviceOptions{.integer_dot = options.integer_dot, .max_range = options.max_range});
+  return std::make_unique<VulkanDevice>(std::move(instance), index,
+                                        DeviceOptions{.integer_dot = options.integer_dot,
+                                                      .timestamps = options.timestamps,
+                                                      .max_range = options.max_range});
 }
 
 std::string device_name(std::optional<std::uint32_t> device) {

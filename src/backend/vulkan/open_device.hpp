@@ -16,6 +16,8 @@ struct OpenOptions {
   std::optional<std::uint32_t> device = {};
   /// With the validation layer, whose complaints are logged and counted.
   bool validation = false;
+  /// Time every kernel; what was found is logged when the device is closed.
+  bool timestamps = false;
   /// For tests: kernels with integer dot products or without, whatever suits the device.
   std::optional<bool> integer_dot = {};
   /// For tests: pretend that the device binds no more than this at once.

@@ -21,8 +21,9 @@ const SpirvModule* find_module(std::string_view name) {
 
 }  // namespace
 
-Pipelines::Pipelines(const DeviceFunctions& functions, VkDevice device, bool integer_dot)
-    : functions_(&functions), device_(device), integer_dot_(integer_dot) {}
+Pipelines::Pipelines(const DeviceFunctions& functions, VkDevice device, bool integer_dot,
+                     const FloatControls& controls)
+    : functions_(&functions), device_(device), integer_dot_(integer_dot), controls_(controls) {}
 
 Pipeline Pipelines::get(gpu::Kernel kernel) {
   const Layout& shared = layout(gpu::kernel_bindings(kernel));
@@ -70,10 +71,11 @@ Handle<VkPipeline> Pipelines::compile(gpu::Kernel kernel, VkPipelineLayout layou
   if (module == nullptr) module = find_module(name);
   if (module == nullptr) throw Error(fmt::format("the Vulkan kernel {} is not part of this build", name));
 
+  const std::vector<std::uint32_t> words = with_float_controls(module->words, controls_);
   VkShaderModuleCreateInfo shader_info{};
   shader_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  shader_info.codeSize = module->words.size_bytes();
-  shader_info.pCode = module->words.data();
+  shader_info.codeSize = words.size() * sizeof words[0];
+  shader_info.pCode = words.data();
   VkShaderModule shader = {};
   check(functions_->create_shader(device_, &shader_info, nullptr, &shader),
         fmt::format("vkCreateShaderModule of kernel {}", module->name));

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backend/gpu/kernels.hpp"
+#include "backend/vulkan/float_controls.hpp"
 #include "backend/vulkan/functions.hpp"
 #include "backend/vulkan/handle.hpp"
 
@@ -23,7 +24,9 @@ class Pipelines {
  public:
   Pipelines() = default;
   /// `integer_dot`: take the kernels' variants with integer dot products where there are any.
-  Pipelines(const DeviceFunctions& functions, VkDevice device, bool integer_dot);
+  /// `controls`: what modules ask of the device's float arithmetic, which offers it.
+  Pipelines(const DeviceFunctions& functions, VkDevice device, bool integer_dot,
+            const FloatControls& controls);
 
   /// Throws Error if the kernel is not part of this build or the driver refuses it.
   Pipeline get(gpu::Kernel kernel);
@@ -39,6 +42,7 @@ class Pipelines {
   const DeviceFunctions* functions_ = nullptr;
   VkDevice device_ = nullptr;
   bool integer_dot_ = false;
+  FloatControls controls_;
   std::array<Layout, gpu::kMaxBindings + 1> layouts_;  // by the number of bindings
   std::array<Handle<VkPipeline>, gpu::kKernelCount> pipelines_;
 };

@@ -29,6 +29,7 @@ std::unique_ptr<RecordingMemory> RecordingMemories::take() {
     for (const auto& pool : memory->set_pools) {
       check(functions_.reset_descriptor_pool(device_, pool.get(), 0), "vkResetDescriptorPool");
     }
+    memory->stamps.kernels.clear();
     return memory;
   }
   auto memory = std::make_unique<RecordingMemory>();
@@ -44,6 +45,7 @@ std::unique_ptr<RecordingMemory> RecordingMemories::take() {
   info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   info.commandBufferCount = 1;
   check(functions_.allocate_commands(device_, &info, &memory->commands), "vkAllocateCommandBuffers");
+  if (stamps_) memory->stamps.pool = make_stamp_pool();
   return memory;
 }
 
@@ -61,6 +63,16 @@ Handle<VkDescriptorPool> RecordingMemories::make_set_pool() const {
   return {device_, pool, functions_.destroy_descriptor_pool};
 }
 
+Handle<VkQueryPool> RecordingMemories::make_stamp_pool() const {
+  VkQueryPoolCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = Stamps::kMost + 1;
+  VkQueryPool pool = {};
+  check(functions_.create_query_pool(device_, &info, nullptr, &pool), "vkCreateQueryPool");
+  return {device_, pool, functions_.destroy_query_pool};
+}
+
 VulkanRecorder::VulkanRecorder(const DeviceFunctions& functions, VkDevice device, Pipelines& pipelines,
                                RecordingMemories& memories, const gpu::DeviceCapabilities& capabilities)
     : functions_(functions),
@@ -74,6 +86,11 @@ VulkanRecorder::VulkanRecorder(const DeviceFunctions& functions, VkDevice device
   info.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;  // chained steps are one recording K times
   check(functions_.begin_commands(memory_->commands, &info), "vkBeginCommandBuffer");
   barrier();  // what was submitted before is done first
+  if (memory_->stamps.pool) {
+    functions_.reset_queries(memory_->commands, memory_->stamps.pool.get(), 0, Stamps::kMost + 1);
+    functions_.write_timestamp(memory_->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                               memory_->stamps.pool.get(), 0);
+  }
 }
 
 VulkanRecorder::~VulkanRecorder() {
@@ -90,12 +107,23 @@ void VulkanRecorder::dispatch(gpu::Kernel kernel, std::span<const gpu::Slice> bu
   }
   bind(kernel, buffers, constants);
   functions_.dispatch(memory_->commands, grid.x, grid.y, grid.z);
+  stamp(kernel);
 }
 
 void VulkanRecorder::dispatch_indirect(gpu::Kernel kernel, std::span<const gpu::Slice> buffers,
                                        std::span<const std::byte> constants, gpu::Slice grid) {
   bind(kernel, buffers, constants);
   functions_.dispatch_indirect(memory_->commands, handle_of(grid), grid.offset);
+  stamp(kernel);
+}
+
+/// The end of the dispatch that was recorded last.
+void VulkanRecorder::stamp(gpu::Kernel kernel) {
+  Stamps& stamps = memory_->stamps;
+  if (!stamps.pool || stamps.kernels.size() == Stamps::kMost) return;
+  stamps.kernels.push_back(kernel);
+  functions_.write_timestamp(memory_->commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, stamps.pool.get(),
+                             static_cast<std::uint32_t>(stamps.kernels.size()));
 }
 
 void VulkanRecorder::check_slices(gpu::Kernel kernel, std::span<const gpu::Slice> buffers,

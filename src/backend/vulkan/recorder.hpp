@@ -6,6 +6,7 @@
 #include "backend/gpu/device.hpp"
 #include "backend/vulkan/functions.hpp"
 #include "backend/vulkan/handle.hpp"
+#include "backend/vulkan/kernel_times.hpp"
 #include "backend/vulkan/pipelines.hpp"
 
 namespace inferno::vulkan {
@@ -16,22 +17,28 @@ struct RecordingMemory {
   Handle<VkCommandPool> command_pool;
   VkCommandBuffer commands = nullptr;
   std::vector<Handle<VkDescriptorPool>> set_pools;
+  Stamps stamps;  // no pool unless kernels are timed
 };
 
 /// Where recordings get their memory and give it back to.
 class RecordingMemories {
  public:
-  RecordingMemories(const DeviceFunctions& functions, VkDevice device, std::uint32_t queue_family)
-      : functions_(functions), device_(device), queue_family_(queue_family) {}
+  /// `stamps`: recordings are to be stamped.
+  RecordingMemories(const DeviceFunctions& functions, VkDevice device, std::uint32_t queue_family,
+                    bool stamps)
+      : functions_(functions), device_(device), queue_family_(queue_family), stamps_(stamps) {}
 
   std::unique_ptr<RecordingMemory> take();
   void give_back(std::unique_ptr<RecordingMemory> memory) { spare_.push_back(std::move(memory)); }
   Handle<VkDescriptorPool> make_set_pool() const;
 
  private:
+  Handle<VkQueryPool> make_stamp_pool() const;
+
   const DeviceFunctions& functions_;
   VkDevice device_;
   std::uint32_t queue_family_;
+  bool stamps_;
   std::vector<std::unique_ptr<RecordingMemory>> spare_;
 };
 
@@ -43,6 +50,7 @@ class VulkanRecording : public gpu::Recording {
 
   std::uint64_t dispatches() const override { return dispatches_; }
   VkCommandBuffer commands() const { return memory_->commands; }
+  const Stamps& stamps() const { return memory_->stamps; }
 
  private:
   std::unique_ptr<RecordingMemory> memory_;
@@ -71,6 +79,7 @@ class VulkanRecorder : public gpu::Recorder {
   void bind(gpu::Kernel kernel, std::span<const gpu::Slice> buffers, std::span<const std::byte> constants);
   void check_slices(gpu::Kernel kernel, std::span<const gpu::Slice> buffers,
                     std::span<const std::byte> constants) const;
+  void stamp(gpu::Kernel kernel);
   VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
   void barrier_to(VkPipelineStageFlags stages, VkAccessFlags access);
 
