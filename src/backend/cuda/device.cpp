@@ -194,6 +194,7 @@ class CudaRecorder : public gpu::Recorder {
     add(kernel, buffers, constants, {}, bind(grid));
   }
   void barrier() override {}  // one stream
+  void grid_barrier() override {}
   void copy(const gpu::Slice& source, const gpu::Slice& target) override {
     Command command{.kind = CommandKind::copy, .bytes = source.bytes};
     command.buffers[0] = bind(source);

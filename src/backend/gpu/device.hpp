@@ -65,8 +65,8 @@ struct DeviceCapabilities {
   bool integer_dot = false;          ///< four int8 products in one instruction
   /// Workgroups of a dispatch see what others wrote before an atomic that they saw: what attend_one needs.
   bool shares_writes = false;
-  bool fused_norms = false;  ///< it has norm_matvec_q8 and norm_swiglu_q8
-  bool software = false;     ///< a CPU that poses as a GPU
+  bool fused_vectors = false;  ///< it has norm_matvec_q8, norm_swiglu_q8 and quantize_matvec_q8
+  bool software = false;       ///< a CPU that poses as a GPU
 };
 
 /// What a device did so far: the counts that the seam's promise is measured by.
@@ -104,9 +104,12 @@ class Recorder {
   /// The grid is read on the device when the dispatch runs: three u32 at the beginning of `grid`.
   virtual void dispatch_indirect(Kernel kernel, std::span<const Slice> buffers,
                                  std::span<const std::byte> constants, Slice grid) = 0;
-  /// What was recorded before is done, and its writes can be seen, before what comes after begins: kernels,
-  /// indirect grids and copies alike.
+  /// What was recorded before is done, and its writes can be seen, before what comes after begins: kernels
+  /// and copies alike. Grids of indirect dispatches are left out, because waiting for those costs as much
+  /// again: they are what was written before the recording began.
   virtual void barrier() = 0;
+  /// A barrier for indirect grids, too: before a kernel that writes a grid which was used before it.
+  virtual void grid_barrier() = 0;
   /// Equal sizes. Offsets and sizes of copies and fills are multiples of 4 only.
   virtual void copy(const Slice& source, const Slice& target) = 0;
   virtual void fill(const Slice& target, std::uint32_t word) = 0;

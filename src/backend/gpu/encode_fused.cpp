@@ -16,22 +16,21 @@ bool all_int8(const Projection& projection) {
 
 }  // namespace
 
-bool StepEncoder::norms_inside(const Projection& projection, std::uint32_t tokens) const {
-  return buffers_.fuses_norms && tokens == 1 && config_.hidden_size <= kFusedColumns && all_int8(projection);
+bool StepEncoder::quantizes_inside(const Projection& projection, std::uint32_t tokens) const {
+  return buffers_.fuses_vectors && tokens == 1 && all_int8(projection);
 }
 
 bool StepEncoder::activates_inside(std::size_t layer, std::uint32_t tokens) const {
   const DeviceLayer& weights = weights_.layers()[layer];
-  return norms_inside(weights.gate_up, tokens) && weights.gate_up.pieces.size() == 1 &&
-         config_.ffn_size % kPanel == 0 && forms_for(weights.down) == kWriteQuants;
+  return quantizes_inside(weights.gate_up, tokens) && weights.gate_up.pieces.size() == 1 &&
+         config_.ffn_size % kPanel == 0 && quantizes_inside(weights.down, tokens);
 }
 
 /// Every row has one token, so that tile t is token t.
 bool StepEncoder::attends_at_once(std::size_t layer, const StepShape& shape) const {
   return buffers_.splits_done != nullptr && shape.groups.size() == 1 &&
          shape.groups[0].tiles == shape.tokens && config_.head_dim % 32 == 0 &&
-         config_.head_dim <= kFusedHead &&
-         forms_for(weights_.layers()[layer].attention_output) == kWriteQuants;
+         config_.head_dim <= kFusedHead && all_int8(weights_.layers()[layer].attention_output);
 }
 
 void StepEncoder::norm_project(const Slice& norm_weight, const Projection& projection, const Buffer& y) {
@@ -40,29 +39,44 @@ void StepEncoder::norm_project(const Slice& norm_weight, const Projection& proje
     const NormMatrixConstants constants{.rows = piece.rows,
                                         .segments = segments,
                                         .first_out = piece.first_out,
-                                        .lanes = matvec_lanes(segments),
+                                        .lanes = fused_lanes(segments),
                                         .inverse_length = 1.0F / static_cast<float>(config_.hidden_size),
                                         .epsilon = config_.rms_epsilon};
     recorder_.dispatch(Kernel::norm_matvec_q8, {piece.bytes, *buffers_.hidden, norm_weight, y}, constants,
-                       matvec_grid(piece.rows, segments));
+                       fused_grid(piece.rows, segments));
+  }
+  recorder_.barrier();
+}
+
+void StepEncoder::quantize_project(const Projection& projection, const Activations& x, const Buffer& y) {
+  const std::uint32_t segments = projection.segments();
+  for (const WeightPiece& piece : projection.pieces) {
+    const QuantizeMatrixConstants constants{.rows = piece.rows,
+                                            .segments = segments,
+                                            .first_out = piece.first_out,
+                                            .lanes = fused_lanes(segments)};
+    recorder_.dispatch(Kernel::quantize_matvec_q8, {piece.bytes, *x.floats, y}, constants,
+                       fused_grid(piece.rows, segments));
   }
   recorder_.barrier();
 }
 
 void StepEncoder::norm_swiglu(std::size_t layer) {
   const DeviceLayer& weights = weights_.layers()[layer];
+  const std::uint32_t segments = weights.gate_up.segments();
   const NormSwigluConstants constants{.rows = config_.ffn_size,
-                                      .segments = weights.gate_up.segments(),
+                                      .segments = segments,
+                                      .lanes = fused_lanes(segments),
                                       .inverse_length = 1.0F / static_cast<float>(config_.hidden_size),
                                       .epsilon = config_.rms_epsilon};
-  recorder_.dispatch(Kernel::norm_swiglu_q8,
-                     {weights.gate_up.pieces[0].bytes, *buffers_.hidden, weights.ffn_norm,
-                      *buffers_.activated.quants, *buffers_.activated.scales},
-                     constants, {divide_up(config_.ffn_size, 32)});
+  recorder_.dispatch(
+      Kernel::norm_swiglu_q8,
+      {weights.gate_up.pieces[0].bytes, *buffers_.hidden, weights.ffn_norm, *buffers_.activated.floats},
+      constants, fused_grid(config_.ffn_size, segments));
   recorder_.barrier();
 }
 
-void StepEncoder::attend_one(std::size_t layer, const StepShape& shape) {
+void StepEncoder::attend_one(std::size_t layer, const StepShape& shape, std::uint32_t forms) {
   const DeviceLayer& weights = weights_.layers()[layer];
   const AttendOneConstants constants{
       .heads = config_.heads,
@@ -78,12 +92,13 @@ void StepEncoder::attend_one(std::size_t layer, const StepShape& shape) {
       .out_stride = buffers_.mixed.stride,
       .inverse_length = 1.0F / static_cast<float>(config_.head_dim),
       .epsilon = config_.rms_epsilon,
-      .softmax_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)))};
+      .softmax_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim))),
+      .write = forms};
   recorder_.dispatch_indirect(
       Kernel::attend_one,
       {*buffers_.qkv, weights.query_norm, weights.key_norm, *buffers_.rope, *buffers_.slots,
        cache_.layer(layer), *buffers_.tables, *buffers_.tiles, *buffers_.statistics, *buffers_.split_outputs,
-       *buffers_.splits_done, *buffers_.mixed.quants, *buffers_.mixed.scales},
+       *buffers_.splits_done, *buffers_.mixed.floats, *buffers_.mixed.quants, *buffers_.mixed.scales},
       constants, buffers_.attention_grid(0));
   recorder_.barrier();
 }

@@ -41,35 +41,42 @@ void StepEncoder::encode_layers(const StepShape& shape) {
 
 void StepEncoder::attention_block(std::size_t layer, const StepShape& shape) {
   const DeviceLayer& weights = weights_.layers()[layer];
-  if (norms_inside(weights.qkv, shape.tokens)) {
+  if (quantizes_inside(weights.qkv, shape.tokens)) {
     norm_project(weights.attention_norm, weights.qkv, *buffers_.qkv);
   } else {
     norm(*buffers_.hidden, weights.attention_norm, shape.tokens, forms_for(weights.qkv));
     project(weights.qkv.pieces, buffers_.normed, shape.tokens, true, *buffers_.qkv, weights.qkv.out_stride,
             false);
   }
+  const bool quantizes = quantizes_inside(weights.attention_output, shape.tokens);
+  const std::uint32_t forms = quantizes ? kWriteFloats : forms_for(weights.attention_output);
   if (attends_at_once(layer, shape)) {
-    attend_one(layer, shape);
+    attend_one(layer, shape, forms);
   } else {
     prepare_heads(layer, shape.tokens, kHeadNorm | kHeadRotate | kHeadStore);
-    attend(layer, shape, forms_for(weights.attention_output));
+    attend(layer, shape, forms);
   }
-  project(weights.attention_output.pieces, buffers_.mixed, shape.tokens, false, *buffers_.hidden,
-          buffers_.normed.stride, true);
+  if (quantizes) {
+    quantize_project(weights.attention_output, buffers_.mixed, *buffers_.hidden);
+  } else {
+    project(weights.attention_output.pieces, buffers_.mixed, shape.tokens, false, *buffers_.hidden,
+            buffers_.normed.stride, true);
+  }
 }
 
 void StepEncoder::ffn_block(std::size_t layer, const StepShape& shape) {
   const DeviceLayer& weights = weights_.layers()[layer];
   if (activates_inside(layer, shape.tokens)) {
     norm_swiglu(layer);
+    quantize_project(weights.down, buffers_.activated, *buffers_.hidden);
   } else {
     norm(*buffers_.hidden, weights.ffn_norm, shape.tokens, forms_for(weights.gate_up));
     project(weights.gate_up.pieces, buffers_.normed, shape.tokens, true, *buffers_.gate_up,
             weights.gate_up.out_stride, false);
     swiglu(layer, shape.tokens, forms_for(weights.down));
+    project(weights.down.pieces, buffers_.activated, shape.tokens, false, *buffers_.hidden,
+            buffers_.normed.stride, true);
   }
-  project(weights.down.pieces, buffers_.activated, shape.tokens, false, *buffers_.hidden,
-          buffers_.normed.stride, true);
 }
 
 void StepEncoder::encode_head(std::uint32_t rows, bool gathers, bool lm_head, const DeviceSlots* slots) {
@@ -257,6 +264,7 @@ void StepEncoder::sample(std::uint32_t rows, const DeviceSlots& slots, const Buf
 void StepEncoder::advance(std::uint32_t rows) {
   const AdvanceConstants constants{.rows = rows,
                                    .block_size = static_cast<std::uint32_t>(cache_.layout().block_size)};
+  recorder_.grid_barrier();
   recorder_.dispatch(
       Kernel::advance,
       {*buffers_.next, *buffers_.tokens, *buffers_.positions, *buffers_.slots, *buffers_.tables,

@@ -50,12 +50,13 @@ class StepEncoder {
   void head_product(std::uint32_t rows);
   void advance(std::uint32_t rows);
   // Several stages in one kernel (encode_fused.cpp), where `tokens` or `shape` and the formats allow it.
-  bool norms_inside(const Projection& projection, std::uint32_t tokens) const;
+  bool quantizes_inside(const Projection& projection, std::uint32_t tokens) const;
   bool activates_inside(std::size_t layer, std::uint32_t tokens) const;
   bool attends_at_once(std::size_t layer, const StepShape& shape) const;
   void norm_project(const Slice& norm_weight, const Projection& projection, const Buffer& y);
+  void quantize_project(const Projection& projection, const Activations& x, const Buffer& y);
   void norm_swiglu(std::size_t layer);
-  void attend_one(std::size_t layer, const StepShape& shape);
+  void attend_one(std::size_t layer, const StepShape& shape, std::uint32_t forms);
   void attention_block(std::size_t layer, const StepShape& shape);
   void ffn_block(std::size_t layer, const StepShape& shape);
 

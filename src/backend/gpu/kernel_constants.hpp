@@ -26,8 +26,8 @@ const uint kMatvecThreads = 128U;
 const uint kMatvecWorkers = 16U;
 /// Most tokens of a matrix-vector dispatch; more go to the matrix-matrix kernels.
 const uint kMatvecTokens = 8U;
-/// Most columns of a vector that a product can norm by itself.
-const uint kFusedColumns = 8192U;
+/// Threads of a workgroup of the kernels that multiply one vector and quantize it by themselves.
+const uint kFusedThreads = 256U;
 /// Longest head that attend_one takes.
 const uint kFusedHead = 256U;
 /// Rows and tokens of a tile of the matrix-matrix kernels: one workgroup.
@@ -95,15 +95,24 @@ struct NormMatrixConstants {
   uint rows;
   uint segments;  // D padded / 256
   uint first_out;
-  uint lanes;
+  uint lanes;            // threads that share a row, fused_lanes(segments)
   float inverse_length;  // 1 / D
   float epsilon;
+};
+
+/// quantize_matvec_q8: quantize and matvec_q8, added to what is there, of one vector.
+struct QuantizeMatrixConstants {
+  uint rows;
+  uint segments;  // columns padded / 256
+  uint first_out;
+  uint lanes;
 };
 
 /// norm_swiglu_q8: norm, gate and up, swiglu, of one vector.
 struct NormSwigluConstants {
   uint rows;      // F; the matrix has twice as many, those of up behind those of the gate
   uint segments;  // D padded / 256
+  uint lanes;
   float inverse_length;
   float epsilon;
 };
@@ -152,6 +161,7 @@ struct AttendOneConstants {
   float inverse_length;
   float epsilon;
   float softmax_scale;
+  uint write;  // kWriteQuants | kWriteFloats
 };
 
 /// merge: arith::merge_splits of each head of each token.

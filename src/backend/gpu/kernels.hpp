@@ -81,17 +81,17 @@ enum class Kernel : std::uint8_t {
   matvec_q8,
   // The same with any T: (ceil(rows / kMatmulRows), ceil(T / kMatmulTokens)).
   matmul_q8,
-  // norm and matvec_q8 at once, for T = 1 and D <= kFusedColumns: every workgroup norms the vector again,
-  // which costs
+  // norm and matvec_q8 at once, for T = 1: every workgroup weighs and quantizes the vector again, which costs
   // less than a dispatch. [r weights, packed piece; r x float [D256]; r norm weight float [D256]; w y]
-  // NormMatrixConstants; (matvec_grid(rows, segments)).
+  // NormMatrixConstants; (fused_grid(rows, segments)).
   norm_matvec_q8,
-  // norm, gate and up as one packed piece, and swiglu at once, for T = 1 and D <= kFusedColumns; F is a
-  // multiple of
-  // 8. [r weights; r x float [D256]; r norm weight float [D256]; w quants int8 [F256]; w scales float [F256 /
-  // 32]]
-  // NormSwigluConstants; (ceil(F / 32)).
+  // norm, gate and up as one packed piece, and swiglu at once, for T = 1; F is a multiple of 8. [r weights;
+  // r x float [D256]; r norm weight float [D256]; w activated float [F256]] NormSwigluConstants;
+  // (fused_grid(F, segments)).
   norm_swiglu_q8,
+  // quantize and matvec_q8 at once, for T = 1, added to what is there. [r weights, packed piece; r x float
+  // [C256]; rw y] QuantizeMatrixConstants; (fused_grid(rows, segments)).
+  quantize_matvec_q8,
   // Float weights. [r weights, packed piece; r x float [T][C256]; r factors float [T]; rw y] and so on.
   matvec_f32,
   matvec_f16,
@@ -171,7 +171,7 @@ enum class Kernel : std::uint8_t {
 
 inline constexpr std::uint32_t kKernelCount = static_cast<std::uint32_t>(Kernel::advance) + 1;
 /// Most bindings of a kernel.
-inline constexpr std::uint32_t kMaxBindings = 13;
+inline constexpr std::uint32_t kMaxBindings = 14;
 
 /// The name: that of the enumerator and of the kernel's SPIR-V.
 std::string_view kernel_name(Kernel kernel);
@@ -196,6 +196,17 @@ constexpr std::uint32_t matvec_lanes(std::uint32_t segments) {
 
 constexpr Grid matvec_grid(std::uint32_t rows, std::uint32_t segments) {
   return {divide_up(divide_up(rows, kPanel), kMatvecWorkers / matvec_lanes(segments))};
+}
+
+/// Threads that share a row of the kernels that quantize by themselves: four for each segment, at most 32.
+constexpr std::uint32_t fused_lanes(std::uint32_t segments) {
+  std::uint32_t lanes = 4;
+  while (lanes < 4 * segments && lanes < kFusedThreads / kPanel) lanes *= 2;
+  return lanes;
+}
+
+constexpr Grid fused_grid(std::uint32_t rows, std::uint32_t segments) {
+  return {divide_up(rows, kFusedThreads / fused_lanes(segments))};
 }
 
 constexpr Grid matmul_grid(std::uint32_t rows, std::uint32_t tokens) {

@@ -100,7 +100,7 @@ std::uint64_t StepBuffers::bytes(const DeviceCapabilities& device, const ModelCo
 StepBuffers::StepBuffers(Device& device, const ModelConfig& config, const StepStrides& strides,
                          const Limits& limits) {
   const Sizes sizes(device.capabilities(), config, strides, limits);
-  fuses_norms = device.capabilities().fused_norms;
+  fuses_vectors = device.capabilities().fused_vectors;
   tokens_ = limits.max_tokens;
   max_splits_ = sizes.max_splits;
   attention_tokens_ = sizes.attention_tokens;

@@ -71,6 +71,7 @@ class VulkanRecorder : public gpu::Recorder {
   void dispatch_indirect(gpu::Kernel kernel, std::span<const gpu::Slice> buffers,
                          std::span<const std::byte> constants, gpu::Slice grid) override;
   void barrier() override;
+  void grid_barrier() override;
   void copy(const gpu::Slice& source, const gpu::Slice& target) override;
   void fill(const gpu::Slice& target, std::uint32_t word) override;
   std::unique_ptr<gpu::Recording> finish() override;
@@ -81,7 +82,7 @@ class VulkanRecorder : public gpu::Recorder {
                     std::span<const std::byte> constants) const;
   void stamp(gpu::Kernel kernel);
   VkDescriptorSet allocate_set(VkDescriptorSetLayout layout);
-  void barrier_to(VkPipelineStageFlags stages, VkAccessFlags access);
+  void barrier_between(VkPipelineStageFlags before, VkPipelineStageFlags after, VkAccessFlags access);
 
   const DeviceFunctions& functions_;
   VkDevice device_;

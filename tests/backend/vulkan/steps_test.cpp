@@ -151,7 +151,7 @@ TEST(VulkanStep, AsksTheDeviceOncePerToken) {
   // Ten a layer; the norms inside products save three, attention at once saves two (docs/vulkan.md says
   // which).
   const auto& device = executor->device().capabilities();
-  const unsigned layer = 10U - (device.fused_norms ? 3U : 0U) - (device.shares_writes ? 2U : 0U);
+  const unsigned layer = 10U - (device.fused_vectors ? 3U : 0U) - (device.shares_writes ? 2U : 0U);
   EXPECT_EQ(dispatches, 28U * layer + 5U);
   StageCounter counter;
   step(&counter);

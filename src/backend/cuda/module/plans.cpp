@@ -47,8 +47,9 @@ Launch plan(const Command& command) {
       return plan_sampling(command);
     case Kernel::norm_matvec_q8:
     case Kernel::norm_swiglu_q8:
+    case Kernel::quantize_matvec_q8:
     case Kernel::attend_one:
-      break;  // never asked for: the device declares neither fused_norms nor shares_writes
+      break;  // never asked for: the device declares neither fused_vectors nor shares_writes
   }
   return {};
 }

@@ -33,6 +33,7 @@ layout(std430, set = 0, binding = 6) writeonly buffer Outputs {
   vec4 outputs[];  // [T'][H][max_splits][E32 / 4]
 };
 
+#define TOKEN_OF(head) ((head) / group)
 #include "attend_split.glsl"
 
 void main() {
@@ -40,6 +41,8 @@ void main() {
   uvec4 tile = tiles[c.first_tile + gl_WorkGroupID.z];
   if (gl_WorkGroupID.x * kPositions >= tile.z + tile.y) return;
   begin_split(tile);
+  barrier();
+  load_values(0U);
   uint together = heads_together();
   for (uint first = 0U; first < tile.y * group; first += together) {
     uint heads = min(together, tile.y * group - first);
@@ -53,6 +56,8 @@ void main() {
       uint from = (tile.x + (first + h) / group) * c.heads + kv_head * group + (first + h) % group;
       query_scale[own] = query_scales[from * blocks + own % blocks];
     }
+    barrier();
     attend_heads(tile, first, heads);
+    store_split(tile, first, heads);
   }
 }

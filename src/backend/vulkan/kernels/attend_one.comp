@@ -4,9 +4,9 @@
 #extension GL_EXT_spirv_intrinsics : require
 #endif
 // prepare_heads, attend and merge at once, for rows of one new token. Every split norms, rotates and quantizes its
-// queries again; the last split does so with key and value, stores them, and has them at hand. Whichever workgroup
-// of a token and KV head is done last merges, in the order of the splits: what it waits for depends on chance, what
-// it computes does not.
+// queries again; the last split does so with key and value, stores them, and has them at hand. Where there are several
+// splits, whichever workgroup of a token and KV head is done last merges, in the order of the splits: what it waits for
+// depends on chance, what it computes does not.
 
 #include "backend/gpu/kernel_constants.hpp"
 
@@ -47,124 +47,225 @@ layout(std430, set = 0, binding = 9) coherent buffer Outputs {
 layout(std430, set = 0, binding = 10) coherent buffer Done {
   uint done[];  // [T][K] splits that are done; 0 between dispatches
 };
-layout(std430, set = 0, binding = 11) writeonly buffer Quants {
+layout(std430, set = 0, binding = 11) writeonly buffer Mixed {
+  vec4 mixed[];  // [T][out_stride / 4]
+};
+layout(std430, set = 0, binding = 12) writeonly buffer Quants {
   uint quants[];  // [T][out_stride / 4]
 };
-layout(std430, set = 0, binding = 12) writeonly buffer Scales {
+layout(std430, set = 0, binding = 13) writeonly buffer Scales {
   float mixed_scales[];  // [T][out_stride / 32]
 };
 
 #define HOLDS_NEW_POSITION
+#define TOKEN_OF(head) 0U
 #include "attend_split.glsl"
-#define QUANTIZE_THREADS 256
-#define QUANTIZE_SCRATCH scratch
-#include "quantize_block.glsl"
-#include "merge_splits.glsl"
 
 const uint kLongestHead = 256U;
 const uint kHeadThreads = 32U;
+const uint kMergedAtOnce = 8U;
 
-// Heads on their way from qkv to quants, one for each 32 invocations: weights[head * kLongestHead + i].
-void norm_and_rotate(bool exists, bool is_key, bool as_it_is, uint from, uint position) {
+// What an invocation has of a head on its way from qkv to quants: elements lane, lane + 32, ... and of what they are
+// multiplied with those of the pairs lane, lane + 32, ...
+float raw[8];
+float first_weights[4];
+float second_weights[4];
+float cosines[4];
+float sines[4];
+uvec2 cache_slot;
+
+// A head for each 32 invocations: `heads` queries from number `first` of the group on, then, `with_new`, key and value.
+bool is_query(uint heads) {
+  return gl_LocalInvocationID.x / kHeadThreads < heads;
+}
+bool is_key(uint heads, bool with_new) {
+  return with_new && gl_LocalInvocationID.x / kHeadThreads == heads;
+}
+bool is_value(uint heads, bool with_new) {
+  return with_new && gl_LocalInvocationID.x / kHeadThreads == heads + 1U;
+}
+
+// Everything that is read for heads is on its way at once.
+void load_heads(uvec4 tile, uint first, uint heads, bool with_new) {
+  uint own = gl_LocalInvocationID.x;
+  uint lane = own % kHeadThreads;
+  bool query_here = is_query(heads);
+  bool key_here = is_key(heads, with_new);
+  bool value_here = is_value(heads, with_new);
+  uint from = query_here ? (kv_head * group + first + own / kHeadThreads) * c.head_dim
+                         : (key_here ? c.key_offset : c.value_offset) + kv_head * c.head_dim;
+  from += gl_WorkGroupID.z * c.stride;
+  [[unroll]] for (uint k = 0U; k < 8U; ++k) {
+    bool exists = (query_here || key_here || value_here) && lane + k * kHeadThreads < c.head_dim;
+    raw[k] = exists ? qkv[from + lane + k * kHeadThreads] : 0.0;
+  }
+  uint turns = c.head_dim / 2U;
+  uint angles = tile.z * c.head_dim;
+  [[unroll]] for (uint k = 0U; k < 4U; ++k) {
+    uint i = lane + k * kHeadThreads;
+    if ((query_here || key_here) && i < turns) {
+      cosines[k] = rope[angles + i];
+      sines[k] = rope[angles + turns + i];
+      first_weights[k] = query_here ? query_norm[i] : key_norm[i];
+      second_weights[k] = query_here ? query_norm[i + turns] : key_norm[i + turns];
+    }
+  }
+  if (with_new) cache_slot = slots[gl_WorkGroupID.z];
+}
+
+// Norms and rotates elements `at` and turns further of `weights`.
+void rotate_pair(uint at, uint turns, float factor, uint k) {
+  float a = multiply(multiply(weights[at], factor), first_weights[k]);
+  float b = multiply(multiply(weights[at + turns], factor), second_weights[k]);
+  weights[at] = subtract(multiply(a, cosines[k]), multiply(b, sines[k]));
+  weights[at + turns] = add(multiply(b, cosines[k]), multiply(a, sines[k]));
+}
+
+// Puts down what load_heads() brought: weights[head * kLongestHead + i], and the sums of its squares.
+void put_heads() {
+  uint own = gl_LocalInvocationID.x;
+  uint at = own / kHeadThreads * kLongestHead + own % kHeadThreads;
+  [[unroll]] for (uint k = 0U; k < 8U; ++k) {
+    if (k < blocks) weights[at + k * kHeadThreads] = raw[k];
+  }
+  float sum = multiply(raw[0], raw[0]);
+  sum = add(0.0, sum);
+  sum = add(sum, multiply(raw[1], raw[1]));
+  sum = add(sum, multiply(raw[2], raw[2]));
+  sum = add(sum, multiply(raw[3], raw[3]));
+  sum = add(sum, multiply(raw[4], raw[4]));
+  sum = add(sum, multiply(raw[5], raw[5]));
+  sum = add(sum, multiply(raw[6], raw[6]));
+  sum = add(sum, multiply(raw[7], raw[7]));
+  scratch[own / 4U][own % 4U] = float_bits(sum);
+}
+
+void put_magnitude(vec4 four) {
+  uint own = gl_LocalInvocationID.x;
+  scratch[own / 4U][own % 4U] = max(max(magnitude_bits(four.x), magnitude_bits(four.y)),
+                                    max(magnitude_bits(four.z), magnitude_bits(four.w)));
+}
+
+// The largest magnitude of the block that the invocation's vec4 belongs to: of eight neighbours.
+uint block_magnitude() {
+  uint at = gl_LocalInvocationID.x / 8U * 2U;
+  uvec4 both = max(scratch[at], scratch[at + 1U]);
+  return max(max(both.x, both.y), max(both.z, both.w));
+}
+
+uint quantize_word(vec4 four, float inverse) {
+  uint word = uint(quantize(four.x, inverse)) & 0xFFU;
+  word |= (uint(quantize(four.y, inverse)) & 0xFFU) << 8;
+  word |= (uint(quantize(four.z, inverse)) & 0xFFU) << 16;
+  return word | uint(quantize(four.w, inverse)) << 24;
+}
+
+// A head's four elements from `i` on, quantized, go where they are needed.
+void put_quantized(uint heads, bool with_new, uint i, uint word, float scale) {
+  uint head = gl_LocalInvocationID.x / kHeadThreads;
+  bool begins = i % 32U == 0U;
+  if (is_query(heads)) {
+    query[(head * words + i / 4U) / 4U][i / 4U % 4U] = word;
+    if (begins) query_scale[head * blocks + i / 32U] = multiply(scale, c.softmax_scale);
+    return;
+  }
+  bool value_here = is_value(heads, with_new);
+  if (value_here) {
+    new_value[i / 16U][i / 4U % 4U] = word;
+    if (begins) new_value_scales[i / 32U] = scale;
+  } else {
+    new_key[i / 16U][i / 4U % 4U] = word;
+    if (begins) new_key_scales[i / 32U] = scale;
+  }
+  if (cache_slot.x == kNoBlock) return;
+  CacheHead target = cache_head(cache_slot.x * c.kv_heads + kv_head, c.block_size, c.padded_dim);
+  uint word_to = (value_here ? target.values : target.keys) + cache_slot.y * words + i / 4U;
+  cache[word_to / 4U][word_to % 4U] = word;
+  if (!begins) return;
+  uint scale_to = (value_here ? target.value_scales : target.key_scales) + cache_slot.y * blocks + i / 32U;
+  cache[scale_to / 4U][scale_to % 4U] = float_bits(scale);
+}
+
+// From what put_heads() put down, behind a barrier, to quants that can be read after it.
+void prepare_heads(uint heads, bool with_new) {
   uint own = gl_LocalInvocationID.x;
   uint lane = own % kHeadThreads;
   uint at = own / kHeadThreads * kLongestHead;
-  float sum = 0.0;
-  for (uint i = lane; exists && i < c.padded_dim; i += kHeadThreads) {
-    float value = i < c.head_dim ? qkv[from + i] : 0.0;
-    weights[at + i] = value;
-    sum = add(sum, multiply(value, value));
-  }
-  scratch[own] = float_bits(sum);
-  for (uint width = kHeadThreads / 2U; width > 0U; width /= 2U) {
-    barrier();
-    if (lane < width)
-      scratch[own] = float_bits(add(float_from_bits(scratch[own]), float_from_bits(scratch[own + width])));
-  }
-  barrier();
-  float factor = reciprocal_sqrt(
-      add(multiply(float_from_bits(scratch[own - lane]), c.inverse_length), c.epsilon));
-  if (exists && !as_it_is) {
-    for (uint i = lane; i < c.head_dim; i += kHeadThreads)
-      weights[at + i] = multiply(multiply(weights[at + i], factor), is_key ? key_norm[i] : query_norm[i]);
-  }
-  barrier();
-  if (exists && !as_it_is) {
+  bool rotates = is_query(heads) || is_key(heads, with_new);
+  bool exists = rotates || is_value(heads, with_new);
+  if (rotates) {
+    float factor = reciprocal_sqrt(add(multiply(tree_sum(own - lane), c.inverse_length), c.epsilon));
     uint turns = c.head_dim / 2U;
-    uint angles = position * c.head_dim;
-    for (uint i = lane; i < turns; i += kHeadThreads) {
-      float cosine = rope[angles + i];
-      float sine = rope[angles + turns + i];
-      float a = weights[at + i];
-      float b = weights[at + i + turns];
-      weights[at + i] = subtract(multiply(a, cosine), multiply(b, sine));
-      weights[at + i + turns] = add(multiply(b, cosine), multiply(a, sine));
-    }
+    if (lane < turns) rotate_pair(at + lane, turns, factor, 0U);
+    if (lane + kHeadThreads < turns) rotate_pair(at + lane + kHeadThreads, turns, factor, 1U);
+    if (lane + 2U * kHeadThreads < turns) rotate_pair(at + lane + 2U * kHeadThreads, turns, factor, 2U);
+    if (lane + 3U * kHeadThreads < turns) rotate_pair(at + lane + 3U * kHeadThreads, turns, factor, 3U);
   }
   barrier();
-}
-
-// Four elements from `i` on of this invocation's head, quantized. The workgroup comes here together.
-QuantizedFour quantize_head(bool exists, uint i) {
-  uint at = gl_LocalInvocationID.x / kHeadThreads * kLongestHead + i;
-  return quantize_four(exists ? vec4(weights[at], weights[at + 1U], weights[at + 2U], weights[at + 3U]) : vec4(0.0));
-}
-
-void prepare_queries(uvec4 tile, uint first, uint heads) {
-  uint own = gl_LocalInvocationID.x;
-  uint head = own / kHeadThreads;
-  bool exists = head < heads;
-  norm_and_rotate(exists, false, false, tile.x * c.stride + (kv_head * group + first + head) * c.head_dim, tile.z);
   for (uint begin = 0U; begin < c.padded_dim; begin += 4U * kHeadThreads) {
-    uint i = begin + 4U * (own % kHeadThreads);
+    uint i = begin + 4U * lane;
     bool has_four = exists && i < c.padded_dim;
-    QuantizedFour four = quantize_head(has_four, i);
-    if (!has_four) continue;
-    query[(head * words + i / 4U) / 4U][i / 4U % 4U] = four.word;
-    if (i % 32U == 0U) query_scale[head * blocks + i / 32U] = multiply(four.scale, c.softmax_scale);
+    vec4 four = vec4(0.0);
+    if (has_four) four = vec4(weights[at + i], weights[at + i + 1U], weights[at + i + 2U], weights[at + i + 3U]);
+    put_magnitude(four);
+    barrier();
+    uint magnitude = block_magnitude();
+    if (has_four)
+      put_quantized(heads, with_new, i, quantize_word(four, block_inverse(magnitude, kInt8Levels)),
+                    block_scale(magnitude, kInt8Step));
+    barrier();
   }
-  barrier();
 }
 
-void prepare_key_and_value(uvec4 tile) {
-  uint own = gl_LocalInvocationID.x;
-  uint head = own / kHeadThreads;
-  bool exists = head < 2U;
-  bool is_value = head == 1U;
-  uint from = tile.x * c.stride + (is_value ? c.value_offset : c.key_offset) + kv_head * c.head_dim;
-  norm_and_rotate(exists, true, is_value, from, tile.z);
-  uvec2 slot = slots[tile.x];
-  CacheHead target = cache_head(slot.x * c.kv_heads + kv_head, c.block_size, c.padded_dim);
-  uint words_at = (is_value ? target.values : target.keys) + slot.y * words;
-  uint scales_at = (is_value ? target.value_scales : target.key_scales) + slot.y * blocks;
-  for (uint begin = 0U; begin < c.padded_dim; begin += 4U * kHeadThreads) {
-    uint i = begin + 4U * (own % kHeadThreads);
-    bool has_four = exists && i < c.padded_dim;
-    QuantizedFour four = quantize_head(has_four, i);
-    if (!has_four) continue;
-    if (is_value) {
-      new_value[i / 16U][i / 4U % 4U] = four.word;
-      if (i % 32U == 0U) new_value_scales[i / 32U] = four.scale;
-    } else {
-      new_key[i / 16U][i / 4U % 4U] = four.word;
-      if (i % 32U == 0U) new_key_scales[i / 32U] = four.scale;
-    }
-    if (slot.x == kNoBlock) continue;
-    uint word_to = words_at + i / 4U;
-    cache[word_to / 4U][word_to % 4U] = four.word;
-    uint scale_to = scales_at + i / 32U;
-    if (i % 32U == 0U) cache[scale_to / 4U][scale_to % 4U] = float_bits(four.scale);
-  }
+// Four dimensions of a head, finished. The workgroup comes here together.
+void put_mixed(bool exists, uint head, uint d, vec4 four) {
+  uint at = gl_WorkGroupID.z * c.out_stride + (kv_head * group + head) * c.head_dim + d;
+  if (exists && (c.write & kWriteFloats) != 0U) mixed[at / 4U] = four;
+  if ((c.write & kWriteQuants) == 0U) return;
   barrier();
+  put_magnitude(four);
+  barrier();
+  if (!exists) return;
+  uint magnitude = block_magnitude();
+  quants[at / 4U] = quantize_word(four, block_inverse(magnitude, kInt8Levels));
+  if (d % 32U == 0U) mixed_scales[at / 32U] = block_scale(magnitude, kInt8Step);
+}
+
+vec4 add_scaled(vec4 sum, float factor, vec4 four) {
+  precise vec4 scaled = vec4(factor) * four;
+  precise vec4 result = sum + scaled;
+  return result;
+}
+
+vec4 scaled_by(vec4 four, float factor) {
+  precise vec4 result = four * vec4(factor);
+  return result;
+}
+
+// The merge of a single split.
+void finish_heads(uint first, uint heads) {
+  for (uint begin = 0U; begin < heads * words; begin += kPositions) {
+    uint item = begin + gl_LocalInvocationID.x;
+    bool exists = item < heads * words;
+    uint head = exists ? item / words : 0U;
+    vec4 four = vec4(0.0);
+    if (exists) {
+      float maximum = value_of(maxima[head]);
+      float factor = exponential(subtract(maximum, maximum));
+      float denominator = add(0.0, multiply(factor, denominators[head]));
+      four = scaled_by(add_scaled(vec4(0.0), factor, split_output(head, item % words * 4U)), reciprocal(denominator));
+    }
+    put_mixed(exists, first + head, item % words * 4U, four);
+  }
 }
 
 // Whether this is the last workgroup of its token and KV head.
 bool is_last(uint place, uint splits) {
   memoryBarrierBuffer();
   barrier();
-  if (gl_LocalInvocationID.x == 0U) scratch[0] = atomicAdd(done[place], 1U);
+  if (gl_LocalInvocationID.x == 0U) value_at[0] = atomicAdd(done[place], 1U);
   barrier();
-  bool last = scratch[0] == splits - 1U;
+  bool last = value_at[0] == splits - 1U;
   barrier();
   if (!last) return false;
   memoryBarrierBuffer();
@@ -172,32 +273,103 @@ bool is_last(uint place, uint splits) {
   return true;
 }
 
-void main() {
+// Factors of splits [begin, end) of heads from `first` on, to weights[head][split - begin], and their denominators
+// times them, to integers likewise. An invocation has a head's every 32nd split.
+void make_factors(uint row, uint first, uint heads, uint begin, uint end) {
+  uint head = gl_LocalInvocationID.x / kHeadThreads;
+  if (head >= heads) return;
+  float maximum = value_of(maxima[head]);
+  for (uint s = begin + gl_LocalInvocationID.x % kHeadThreads; s < end; s += kHeadThreads) {
+    vec2 of_split = statistics[(row + first + head) * c.max_splits + s];
+    float factor = exponential(subtract(of_split.x, maximum));
+    weights[head * kPositions + s - begin] = factor;
+    integers[head * kPositions + s - begin] = float_bits(multiply(factor, of_split.y));
+  }
+}
+
+// Splits of heads [first, first + heads) in ascending order. `row`: of the token's and KV head's first in statistics.
+void merge_heads(uint row, uint first, uint heads, uint splits) {
   uint own = gl_LocalInvocationID.x;
+  uint own_head = own / kHeadThreads;
+  if (own < kTogether) maxima[own] = kKeyOfMinusInfinity;
+  barrier();
+  if (own_head < heads) {
+    float maximum = float_from_bits(kMinusInfinity);
+    for (uint s = own % kHeadThreads; s < splits; s += kHeadThreads) {
+      float other = statistics[(row + first + own_head) * c.max_splits + s].x;
+      maximum = other > maximum ? other : maximum;
+    }
+    atomicMax(maxima[own_head], key_of(maximum));
+  }
+  barrier();
+  for (uint begin_item = 0U; begin_item < heads * words; begin_item += kPositions) {
+    uint item = begin_item + own;
+    bool exists = item < heads * words;
+    uint head = exists ? item / words : 0U;
+    vec4 sum = vec4(0.0);
+    float denominator = 0.0;
+    for (uint begin = 0U; begin < splits; begin += kPositions) {
+      uint end = min(begin + kPositions, splits);
+      barrier();
+      make_factors(row, first, heads, begin, end);
+      barrier();
+      if (!exists) continue;
+      for (uint s = begin; s < end; ++s)
+        denominator = add(denominator, float_from_bits(integers[head * kPositions + s - begin]));
+      for (uint s = begin; s < end; s += kMergedAtOnce) {
+        vec4 fours[kMergedAtOnce];  // on their way together
+        [[unroll]] for (uint k = 0U; k < kMergedAtOnce; ++k)
+          fours[k] = outputs[((row + first + head) * c.max_splits + min(s + k, end - 1U)) * words + item % words];
+        uint at = head * kPositions + s - begin;
+        sum = add_scaled(sum, weights[at], fours[0]);
+        if (s + 1U < end) sum = add_scaled(sum, weights[at + 1U], fours[1]);
+        if (s + 2U < end) sum = add_scaled(sum, weights[at + 2U], fours[2]);
+        if (s + 3U < end) sum = add_scaled(sum, weights[at + 3U], fours[3]);
+        if (s + 4U < end) sum = add_scaled(sum, weights[at + 4U], fours[4]);
+        if (s + 5U < end) sum = add_scaled(sum, weights[at + 5U], fours[5]);
+        if (s + 6U < end) sum = add_scaled(sum, weights[at + 6U], fours[6]);
+        if (s + 7U < end) sum = add_scaled(sum, weights[at + 7U], fours[7]);
+      }
+    }
+    put_mixed(exists, first + head, item % words * 4U, scaled_by(sum, reciprocal(denominator)));
+  }
+}
+
+void main() {
   uvec4 tile = tiles[gl_WorkGroupID.z];
   if (gl_WorkGroupID.x * kPositions > tile.z) return;
-  begin_split(tile);
   uint splits = tile.z / kPositions + 1U;
-  if (split == splits - 1U) prepare_key_and_value(tile);
-  uint together = heads_together();
+  bool with_new = gl_WorkGroupID.x == splits - 1U;
+  kv_head = gl_WorkGroupID.y;
+  group = c.heads / c.kv_heads;
+  uint together = min(kTogether, 16U / ((c.padded_dim + 63U) / 64U));
+  uint heads = min(together, group);
+  // Key and value go along with the queries if there is room, else before them.
+  bool along = heads + 2U <= 256U / kHeadThreads;
+  load_heads(tile, 0U, along || !with_new ? heads : 0U, with_new);
+  begin_split(tile);
+  put_heads();
+  barrier();
+  load_values(0U);
+  prepare_heads(along || !with_new ? heads : 0U, with_new);
   for (uint first = 0U; first < group; first += together) {
-    uint heads = min(together, group - first);
-    prepare_queries(tile, first, heads);
+    heads = min(together, group - first);
+    if (first != 0U || (with_new && !along)) {
+      load_heads(tile, first, heads, false);
+      put_heads();
+      barrier();
+      prepare_heads(heads, false);
+    }
     attend_heads(tile, first, heads);
+    if (splits == 1U) {
+      finish_heads(first, heads);
+    } else {
+      store_split(tile, first, heads);
+    }
   }
-  if (!is_last(tile.x * c.kv_heads + kv_head, splits)) return;
-
-  uint fours = c.head_dim / 4U;
-  for (uint begin = 0U; begin < group * fours; begin += kPositions) {
-    uint item = begin + own;
-    bool exists = item < group * fours;
-    uint head = kv_head * group + item / fours;
-    uint d = item % fours * 4U;
-    QuantizedFour four = quantize_four(
-        exists ? merged_four((tile.x * c.heads + head) * c.max_splits, splits, d) : vec4(0.0));
-    if (!exists) continue;
-    uint at = tile.x * c.out_stride + head * c.head_dim + d;
-    quants[at / 4U] = four.word;
-    if (d % 32U == 0U) mixed_scales[at / 32U] = four.scale;
+  if (splits == 1U || !is_last(tile.x * c.kv_heads + kv_head, splits)) return;
+  for (uint first = 0U; first < group; first += kTogether) {
+    if (first != 0U) barrier();
+    merge_heads(tile.x * c.heads + kv_head * group, first, min(kTogether, group - first), splits);
   }
 }

@@ -3,34 +3,39 @@
 
 // A split of 256 positions for the query heads of one KV head. An invocation has a position while scores and weights
 // are made, and four dimensions of the values after that. Up to eight query heads go through together, so that keys
-// and values are loaded once for them. Needs cache, tables, statistics and outputs, and the constants heads, kv_heads,
-// padded_dim, block_size and max_splits; with HOLDS_NEW_POSITION the last position of the last split is not read
-// from the cache but from new_key and new_value.
+// and values are loaded once for them, all of them at the beginning: what takes longest is on its way while the rest
+// is made ready. Loops over heads stay loops: a step fetches its code anew for each dispatch, and less of it is faster.
+//
+// Needs cache, tables, statistics and outputs, the constants heads, kv_heads, padded_dim, block_size and max_splits,
+// and TOKEN_OF(head), the token of the tile that a head belongs to. With HOLDS_NEW_POSITION the last position of the
+// last split is not read from the cache but from new_key and new_value.
 
 #include "blocks.glsl"
 #include "cache.glsl"
 
 const uint kPositions = 256U;
-const uint kTogether = 8U;       // query heads, at most
-const uint kBlocksAtOnce = 4U;
-const uint kValuesAtOnce = 16U;
-const uint kStrides = 32U;       // partial sums of a denominator
+const uint kTogether = 8U;      // query heads, at most
+const uint kBlocksAhead = 4U;   // of a key, loaded at the beginning
+const uint kValuesAhead = 32U;  // words of values, likewise
+const uint kStrides = 32U;      // partial sums of a denominator
 const uint kMinusInfinity = 0xFF800000U;
+const uint kKeyOfMinusInfinity = 0x007FFFFFU;
 
 shared uvec4 query[64];                        // [heads][E32 / 16]
 shared float query_scale[32];                  // [heads][E32 / 32]
 shared float weights[kTogether * kPositions];  // [heads][positions]: scores, then exp(score - maximum)
 // [E32 / 32][positions] scales of the values; then [heads][pairs of blocks][positions] weights of 15 bits.
 shared uint integers[4096];
-shared int sums[1024];                 // [heads][E32]
-shared uint scratch[kPositions];       // of reductions
-shared uint value_at[kPositions];      // the position's values, in words
-shared float maxima[kTogether];
-shared float scales[32];    // [heads][E32 / 32] of the weights of 15 bits
+shared int sums[1024];                  // [heads][E32]
+shared uvec4 scratch[kPositions / 4U];  // of reductions, a word for each invocation
+shared uint value_at[kPositions];       // the position's values, in words
+shared uint maxima[kTogether];          // as keys that order like the floats
+shared float denominators[kTogether];
+shared uint largest[32];  // [heads][E32 / 32] of the weights times scales
+shared float scales[32];  // of the weights of 15 bits
 shared float inverses[32];
 
 #ifdef HOLDS_NEW_POSITION
-const uint kNewPosition = 0xFFFFFFFFU;  // in value_at
 // Of the token that attends, in words.
 shared uvec4 new_key[16];
 shared uvec4 new_value[16];
@@ -42,6 +47,7 @@ uint kv_head;
 uint split;
 uint first_position;  // of the split
 uint positions;       // of the split that any token of the tile sees
+uint stored;          // of them those that are in the cache
 uint group;
 uint blocks;  // of 32 dimensions
 uint pairs;   // of blocks
@@ -51,6 +57,42 @@ bool has_position;
 bool is_new;
 CacheHead cached;
 uint offset;  // in the cache block
+uvec4 key_low[kBlocksAhead];
+uvec4 key_high[kBlocksAhead];
+float key_scales[kBlocksAhead];
+float value_scales[kBlocksAhead];
+// This invocation's word of every sharing-th position's values.
+uint values[kValuesAhead];
+
+uint scratch_at(uint i) {
+  return scratch[i / 4U][i % 4U];
+}
+
+// Keys that order like floats do, but for NaN.
+uint key_of(float value) {
+  uint bits = float_bits(value);
+  return bits ^ ((bits & 0x80000000U) != 0U ? 0xFFFFFFFFU : 0x80000000U);
+}
+
+float value_of(uint key) {
+  return float_from_bits(key ^ ((key & 0x80000000U) != 0U ? 0x80000000U : 0xFFFFFFFFU));
+}
+
+vec4 add_vectors(vec4 a, vec4 b) {
+  precise vec4 sum = a + b;
+  return sum;
+}
+
+// The sum of 32 floats of scratch, from number `first` on, as a tree.
+float tree_sum(uint first) {
+  uint at = first / 4U;
+  vec4 a = add_vectors(uintBitsToFloat(scratch[at]), uintBitsToFloat(scratch[at + 4U]));
+  vec4 b = add_vectors(uintBitsToFloat(scratch[at + 1U]), uintBitsToFloat(scratch[at + 5U]));
+  vec4 d = add_vectors(uintBitsToFloat(scratch[at + 2U]), uintBitsToFloat(scratch[at + 6U]));
+  vec4 e = add_vectors(uintBitsToFloat(scratch[at + 3U]), uintBitsToFloat(scratch[at + 7U]));
+  vec4 four = add_vectors(add_vectors(a, d), add_vectors(b, e));
+  return add(add(four.x, four.z), add(four.y, four.w));
+}
 
 uint word_at(uint index) {
   return cache[index / 4U][index % 4U];
@@ -81,11 +123,27 @@ float value_scale(uint block) {
   return float_from_bits(word_at(cached.value_scales + offset * blocks + block));
 }
 
-uint value_word(uint position, uint word) {
-#ifdef HOLDS_NEW_POSITION
-  if (value_at[position] == kNewPosition) return new_value[word / 4U][word % 4U];
-#endif
-  return word_at(value_at[position] + word);
+void load_key() {
+  [[unroll]] for (uint i = 0U; i < kBlocksAhead; ++i) {
+    if (i < blocks) {
+      key_low[i] = key_words(8U * i);
+      key_high[i] = key_words(8U * i + 4U);
+      key_scales[i] = key_scale(i);
+      value_scales[i] = value_scale(i);
+    }
+  }
+}
+
+// The first of the values from position `begin` on that are this invocation's. Can be used behind a barrier after
+// begin_split().
+void load_values(uint begin) {
+  uint word = gl_LocalInvocationID.x % words;
+  uint share = gl_LocalInvocationID.x / words;
+  uint sharing = kPositions / words;
+  [[unroll]] for (uint k = 0U; k < kValuesAhead; ++k) {
+    uint i = begin + share + k * sharing;
+    values[k] = share < sharing && i < stored ? word_at(value_at[i] + word) : 0U;
+  }
 }
 
 // Query heads of a tile that go through together.
@@ -100,6 +158,7 @@ void begin_split(uvec4 tile) {
   kv_head = gl_WorkGroupID.y;
   first_position = split * kPositions;
   positions = min(kPositions, tile.z + tile.y - first_position);
+  stored = positions;
   group = c.heads / c.kv_heads;
   blocks = c.padded_dim / 32U;
   pairs = (blocks + 1U) / 2U;
@@ -107,16 +166,19 @@ void begin_split(uvec4 tile) {
   has_position = own < positions;
   is_new = false;
   offset = 0U;
-  if (!has_position) return;
+#ifdef HOLDS_NEW_POSITION
+  if (first_position + positions > tile.z) {
+    --stored;
+    is_new = own == stored;
+  }
+#endif
+  if (own >= stored) return;
   uint position = first_position + own;
   uint block = tables[tile.w + position / c.block_size];
   offset = position % c.block_size;
   cached = cache_head(block * c.kv_heads + kv_head, c.block_size, c.padded_dim);
   value_at[own] = cached.values + offset * words;
-#ifdef HOLDS_NEW_POSITION
-  is_new = position == tile.z;
-  if (is_new) value_at[own] = kNewPosition;
-#endif
+  load_key();
 }
 
 // The score with one more block of the key: of the query's block number `block` in `query`.
@@ -125,185 +187,181 @@ float add_block(float score, uvec4 low, uvec4 high, float scale, uint block) {
   return add(score, multiply(multiply(to_float(dot), scale), query_scale[block]));
 }
 
+float score_of(uint head) {
+  uint at = head * blocks;
+  float score = add_block(0.0, key_low[0], key_high[0], key_scales[0], at);
+  if (blocks > 1U) score = add_block(score, key_low[1], key_high[1], key_scales[1], at + 1U);
+  if (blocks > 2U) score = add_block(score, key_low[2], key_high[2], key_scales[2], at + 2U);
+  if (blocks > 3U) score = add_block(score, key_low[3], key_high[3], key_scales[3], at + 3U);
+  for (uint b = kBlocksAhead; b < blocks; ++b)
+    score = add_block(score, key_words(8U * b), key_words(8U * b + 4U), key_scale(b), at + b);
+  return score;
+}
+
+// Two weights of 15 bits in a word: of blocks 2 * pair and 2 * pair + 1.
+void put_weights(uint head, uint pair, float weight, float first_scale, float second_scale) {
+  uint b = head * blocks + 2U * pair;
+  int low = quantize(multiply(weight, first_scale), inverses[b]);
+  int high = 2U * pair + 1U < blocks ? quantize(multiply(weight, second_scale), inverses[b + 1U]) : 0;
+  integers[(head * pairs + pair) * kPositions + gl_LocalInvocationID.x] = uint(low) & 0xFFFFU | uint(high) << 16;
+}
+
+ivec4 add_weighted(ivec4 sum, uint at, uint shift, uint word) {
+  int weight = int(integers[at] >> shift & 0x7FFFU);
+  return sum + weight * ivec4(byte_of(word, 0U), byte_of(word, 1U), byte_of(word, 2U), byte_of(word, 3U));
+}
+
+// The sums of values times weights, exact and therefore in any order.
+void sum_values(uint heads) {
+  uint own = gl_LocalInvocationID.x;
+  uint word = own % words;
+  uint share = own / words;
+  uint sharing = kPositions / words;
+  uint shift = word / 8U % 2U * 16U;
+  if (share >= sharing) return;
+  for (uint begin = 0U; begin < stored; begin += kValuesAhead * sharing) {
+    if (stored > kValuesAhead * sharing) load_values(begin);
+    for (uint h = 0U; h < heads; ++h) {
+      uint at = (h * pairs + word / 16U) * kPositions + begin + share;
+      ivec4 sum = ivec4(0);
+      [[unroll]] for (uint k = 0U; k < kValuesAhead; ++k) {
+        if (begin + share + k * sharing < stored) sum = add_weighted(sum, at + k * sharing, shift, values[k]);
+      }
+      if (begin + share < stored) {
+        [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
+      }
+    }
+  }
+#ifdef HOLDS_NEW_POSITION
+  if (stored == positions || share != 0U) return;
+  for (uint h = 0U; h < heads; ++h) {
+    ivec4 sum = add_weighted(ivec4(0), (h * pairs + word / 16U) * kPositions + stored, shift,
+                             new_value[word / 4U][word % 4U]);
+    [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
+  }
+#endif
+}
+
 // Heads [first, first + heads) of the tile: head h of these is query head (first + h) % group of the group, of token
-// (first + h) / group. `query` and `query_scale` hold them.
+// TOKEN_OF(first + h). `query` and `query_scale` hold them, and can be read. What comes out of it stands in maxima,
+// denominators, sums and scales, and can be read after it.
 void attend_heads(uvec4 tile, uint first, uint heads) {
   uint own = gl_LocalInvocationID.x;
+  if (first != 0U) barrier();  // the heads before have been used
   for (uint i = own; i < heads * c.padded_dim; i += kPositions) sums[i] = 0;
-  barrier();
+  if (own < kTogether) maxima[own] = kKeyOfMinusInfinity;
+  if (own < 32U) largest[own] = 0U;
+#ifdef HOLDS_NEW_POSITION
+  if (is_new) load_key();
+#endif
 
-  // Scores of this position.
-  float scores[kTogether];
-  bool sees[kTogether];  // whether the query's token is not before the position
-  for (uint h = 0U; h < kTogether; ++h) {
-    scores[h] = 0.0;
-    sees[h] = has_position && first_position + own <= tile.z + (first + h) / group;
+  // Scores of this position, for tokens that are not before it.
+  for (uint h = 0U; h < heads; ++h) {
+    bool sees = has_position && first_position + own <= tile.z + TOKEN_OF(first + h);
+    weights[h * kPositions + own] = sees ? score_of(h) : float_from_bits(kMinusInfinity);
   }
   if (has_position) {
-    // Four blocks at a time: what is loaded for them is on its way together.
-    for (uint first_block = 0U; first_block < blocks; first_block += kBlocksAtOnce) {
-      uvec4 low[kBlocksAtOnce];
-      uvec4 high[kBlocksAtOnce];
-      float scale[kBlocksAtOnce];
-      [[unroll]] for (uint i = 0U; i < kBlocksAtOnce; ++i) {
-        uint b = min(first_block + i, blocks - 1U);
-        low[i] = key_words(8U * b);
-        high[i] = key_words(8U * b + 4U);
-        scale[i] = key_scale(b);
-        integers[b * kPositions + own] = float_bits(value_scale(b));
-      }
-      for (uint h = 0U; h < kTogether; ++h) {
-        if (h < heads) {
-          uint at = h * blocks + first_block;
-          scores[h] = add_block(scores[h], low[0], high[0], scale[0], at);
-          if (first_block + 1U < blocks) scores[h] = add_block(scores[h], low[1], high[1], scale[1], at + 1U);
-          if (first_block + 2U < blocks) scores[h] = add_block(scores[h], low[2], high[2], scale[2], at + 2U);
-          if (first_block + 3U < blocks) scores[h] = add_block(scores[h], low[3], high[3], scale[3], at + 3U);
-        }
-      }
-    }
-  }
-  for (uint h = 0U; h < kTogether; ++h) {
-    if (h < heads) weights[h * kPositions + own] = sees[h] ? scores[h] : float_from_bits(kMinusInfinity);
+    integers[own] = float_bits(value_scales[0]);
+    if (blocks > 1U) integers[kPositions + own] = float_bits(value_scales[1]);
+    if (blocks > 2U) integers[2U * kPositions + own] = float_bits(value_scales[2]);
+    if (blocks > 3U) integers[3U * kPositions + own] = float_bits(value_scales[3]);
+    for (uint b = kBlocksAhead; b < blocks; ++b) integers[b * kPositions + own] = float_bits(value_scale(b));
   }
   barrier();
 
-  // The largest of each head: 32 invocations look at 8 scores each, then one at their findings.
+  // The largest of each head: 32 invocations look at 8 scores each.
   uint own_head = own / kStrides;
+  uint lane = own % kStrides;
   if (own_head < heads) {
-    float largest = float_from_bits(kMinusInfinity);
-    for (uint i = own % kStrides; i < kPositions; i += kStrides) {
+    float maximum = float_from_bits(kMinusInfinity);
+    for (uint i = lane; i < kPositions; i += kStrides) {
       float score = weights[own_head * kPositions + i];
-      largest = score > largest ? score : largest;
+      maximum = score > maximum ? score : maximum;
     }
-    scratch[own] = float_bits(largest);
+    atomicMax(maxima[own_head], key_of(maximum));
   }
   barrier();
-  if (own < heads) {
-    float largest = float_from_bits(scratch[own * kStrides]);
-    for (uint i = 1U; i < kStrides; ++i) {
-      float score = float_from_bits(scratch[own * kStrides + i]);
-      largest = score > largest ? score : largest;
-    }
-    maxima[own] = largest;
-  }
-  barrier();
-  for (uint h = 0U; h < kTogether; ++h) {
+  for (uint h = 0U; h < heads; ++h) {
     // Weights of positions that are not seen are zero, which changes no sum.
-    if (h < heads)
-      weights[h * kPositions + own] =
-          sees[h] ? exponential(subtract(weights[h * kPositions + own], maxima[h])) : 0.0;
+    bool sees = has_position && first_position + own <= tile.z + TOKEN_OF(first + h);
+    float score = weights[h * kPositions + own];
+    weights[h * kPositions + own] = sees ? exponential(subtract(score, value_of(maxima[h]))) : 0.0;
   }
   barrier();
 
-  // Denominators: 32 partial sums of a head, then a tree.
+  // 32 partial sums of each denominator; the largest weight times scale of each head and block.
   if (own_head < heads) {
     float sum = 0.0;
-    for (uint i = own % kStrides; i < kPositions; i += kStrides)
-      sum = add(sum, weights[own_head * kPositions + i]);
-    scratch[own] = float_bits(sum);
+    for (uint i = lane; i < kPositions; i += kStrides) sum = add(sum, weights[own_head * kPositions + i]);
+    scratch[own / 4U][own % 4U] = float_bits(sum);
   }
-  for (uint width = kStrides / 2U; width > 0U; width /= 2U) {
-    barrier();
-    if (own_head < heads && own % kStrides < width)
-      scratch[own] = float_bits(add(float_from_bits(scratch[own]), float_from_bits(scratch[own + width])));
-  }
-  barrier();
-  if (own < heads) {
-    uint token = (first + own) / group;
-    if (first_position <= tile.z + token) {
-      uint from = (tile.x + token - c.first_token) * c.heads + kv_head * group + (first + own) % group;
-      statistics[from * c.max_splits + split] = vec2(maxima[own], float_from_bits(scratch[own * kStrides]));
-    }
-  }
-  barrier();
-
-  // The largest weight times scale of each head and block: 8 invocations, then one.
-  uint own_pair = own / 8U;
+  uint sharing = kPositions / 32U;  // invocations for each head and block
+  while (sharing * heads * blocks * 2U <= kPositions) sharing *= 2U;
+  uint own_pair = own / sharing;
   if (own_pair < heads * blocks) {
     uint h = own_pair / blocks;
-    uint largest = 0U;
+    uint magnitude = 0U;
     // Up to the last position that the token sees: what is behind it may be anything.
-    uint end = min(positions, max(tile.z + (first + h) / group + 1U, first_position) - first_position);
-    for (uint i = own % 8U; i < end; i += 8U) {
+    uint end = min(positions, max(tile.z + TOKEN_OF(first + h) + 1U, first_position) - first_position);
+    for (uint i = own % sharing; i < end; i += sharing) {
       float scale = float_from_bits(integers[own_pair % blocks * kPositions + i]);
-      largest = max(largest, magnitude_bits(multiply(weights[h * kPositions + i], scale)));
+      magnitude = max(magnitude, magnitude_bits(multiply(weights[h * kPositions + i], scale)));
     }
-    scratch[own] = largest;
+    atomicMax(largest[own_pair], magnitude);
   }
   barrier();
   if (own < heads * blocks) {
-    uint largest = 0U;
-    for (uint i = 0U; i < 8U; ++i) largest = max(largest, scratch[8U * own + i]);
-    scales[own] = block_scale(largest, kWeightStep);
-    inverses[own] = block_inverse(largest, kWeightLevels);
+    scales[own] = block_scale(largest[own], kWeightStep);
+    inverses[own] = block_inverse(largest[own], kWeightLevels);
   }
+  if (own >= kPositions - kTogether && own - (kPositions - kTogether) < heads)
+    denominators[own - (kPositions - kTogether)] = tree_sum((own - (kPositions - kTogether)) * kStrides);
   barrier();
   if (has_position) {
-    for (uint pair = 0U; pair < pairs; ++pair) {
-      uint b = 2U * pair;
-      bool has_second = b + 1U < blocks;
-      float first_scale = value_scale(b);
-      float second_scale = has_second ? value_scale(b + 1U) : 0.0;
-      for (uint h = 0U; h < kTogether; ++h) {
-        if (h < heads) {
-          float weight = weights[h * kPositions + own];
-          int low = 0;
-          int high = 0;
-          if (sees[h]) low = quantize(multiply(weight, first_scale), inverses[h * blocks + b]);
-          if (sees[h] && has_second)
-            high = quantize(multiply(weight, second_scale), inverses[h * blocks + b + 1U]);
-          integers[(h * pairs + pair) * kPositions + own] = uint(low) & 0xFFFFU | uint(high) << 16;
-        }
+    for (uint h = 0U; h < heads; ++h) {
+      bool sees = first_position + own <= tile.z + TOKEN_OF(first + h);
+      float weight = weights[h * kPositions + own];
+      if (!sees) {
+        for (uint pair = 0U; pair < pairs; ++pair) integers[(h * pairs + pair) * kPositions + own] = 0U;
+        continue;
       }
+      put_weights(h, 0U, weight, value_scales[0], value_scales[1]);
+      if (pairs > 1U) put_weights(h, 1U, weight, value_scales[2], value_scales[3]);
+      for (uint pair = 2U; pair < pairs; ++pair)
+        put_weights(h, pair, weight, value_scale(2U * pair), value_scale(min(2U * pair + 1U, blocks - 1U)));
     }
   }
   barrier();
+  sum_values(heads);
+  barrier();
+}
 
-  // Sums over positions, exact and therefore in any order.
-  uint word = own % words;
-  uint shift = word / 8U % 2U * 16U;
-  uint sharing = kPositions / words;
-  if (own / words < sharing) {
-    ivec4 own_sums[kTogether];
-    [[unroll]] for (uint h = 0U; h < kTogether; ++h) own_sums[h] = ivec4(0);
-    for (uint begin = own / words; begin < positions; begin += kValuesAtOnce * sharing) {
-      uint fours[kValuesAtOnce];  // on their way together
-      [[unroll]] for (uint k = 0U; k < kValuesAtOnce; ++k)
-        fours[k] = value_word(min(begin + k * sharing, positions - 1U), word);
-      [[unroll]] for (uint k = 0U; k < kValuesAtOnce; ++k) {
-        uint i = begin + k * sharing;
-        if (i < positions) {
-          ivec4 values = ivec4(byte_of(fours[k], 0U), byte_of(fours[k], 1U), byte_of(fours[k], 2U),
-                               byte_of(fours[k], 3U));
-          [[unroll]] for (uint h = 0U; h < kTogether; ++h) {
-            if (h < heads) {
-              int weight = int(integers[(h * pairs + word / 16U) * kPositions + i] >> shift & 0x7FFFU);
-              own_sums[h] += weight * values;
-            }
-          }
-        }
-      }
-    }
-    [[unroll]] for (uint h = 0U; h < kTogether; ++h) {
-      if (h < heads) {
-        [[unroll]] for (uint k = 0U; k < 4U; ++k)
-          atomicAdd(sums[h * c.padded_dim + 4U * word + k], own_sums[h][k]);
-      }
+// Four dimensions of what a head's split comes to, from `d` on.
+vec4 split_output(uint head, uint d) {
+  uint at = head * c.padded_dim + d;
+  precise vec4 output_four =
+      vec4(ivec4(sums[at], sums[at + 1U], sums[at + 2U], sums[at + 3U])) * vec4(scales[head * blocks + d / 32U]);
+  return output_four;
+}
+
+// Leaves the split's results of heads [first, first + heads) for the merge.
+void store_split(uvec4 tile, uint first, uint heads) {
+  uint own = gl_LocalInvocationID.x;
+  if (own < heads) {
+    uint token = TOKEN_OF(first + own);
+    if (first_position <= tile.z + token) {
+      uint from = (tile.x + token - c.first_token) * c.heads + kv_head * group + (first + own) % group;
+      statistics[from * c.max_splits + split] = vec2(value_of(maxima[own]), denominators[own]);
     }
   }
-  barrier();
-  for (uint i = own; i < heads * c.padded_dim; i += kPositions) {
-    uint h = i / c.padded_dim;
-    uint d = i % c.padded_dim;
-    uint token = (first + h) / group;
+  for (uint i = own; i < heads * words; i += kPositions) {
+    uint h = i / words;
+    uint token = TOKEN_OF(first + h);
     if (first_position <= tile.z + token) {
       uint from = (tile.x + token - c.first_token) * c.heads + kv_head * group + (first + h) % group;
-      outputs[((from * c.max_splits + split) * c.padded_dim + d) / 4U][d % 4U] =
-          multiply(to_float(sums[i]), scales[h * blocks + d / 32U]);
+      outputs[(from * c.max_splits + split) * words + i % words] = split_output(h, i % words * 4U);
     }
   }
-  barrier();
 }
 
 #endif

@@ -32,11 +32,18 @@ layout(std430, set = 0, binding = Y_BINDING) buffer Y {
   float y[];  // [T][y_stride]
 };
 
-// A finished row sum goes where it belongs.
-void write_product(uint row, uint token, float sum) {
+uint place_of(uint row, uint token) {
+  return token * c.y_stride + c.first_out + row;
+}
+
+// A finished row sum goes where it belongs: to what was `before` there, if it is to be added.
+void write_product(uint row, uint token, float sum, float before) {
   if (c.use_factors != 0U) sum = multiply(sum, factors[token]);
-  uint at = token * c.y_stride + c.first_out + row;
-  y[at] = c.accumulate != 0U ? add(y[at], sum) : sum;
+  y[place_of(row, token)] = c.accumulate != 0U ? add(before, sum) : sum;
+}
+
+void write_product(uint row, uint token, float sum) {
+  write_product(row, token, sum, c.accumulate != 0U ? y[place_of(row, token)] : 0.0);
 }
 
 #endif

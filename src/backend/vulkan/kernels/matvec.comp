@@ -25,9 +25,18 @@ void main() {
 #if FORMAT == Q8
   if (exists && lane < c.segments) load_segment(row, lane);
 #endif
+  // What the first product is added to comes along with the weights.
+  float before = 0.0;
+  if (c.accumulate != 0U && own < c.tokens * rows && first_row + own % rows < c.rows)
+    before = y[place_of(first_row + own % rows, own / rows)];
   sum_rows(row, own_row, rows, lane, c.lanes, exists);
   for (uint item = own; item < c.tokens * rows; item += kThreads) {
     uint target = first_row + item % rows;
-    if (target < c.rows) write_product(target, item / rows, row_totals[item]);
+    if (target >= c.rows) continue;
+    if (item == own) {
+      write_product(target, item / rows, row_totals[item], before);
+    } else {
+      write_product(target, item / rows, row_totals[item]);
+    }
   }
 }

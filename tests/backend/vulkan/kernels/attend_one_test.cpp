@@ -54,6 +54,7 @@ class VulkanAttendOneTest : public VulkanDotTest {
     const auto out_stride = padded(width);
     std::vector<std::int8_t> expected_quants(tokens * out_stride);
     std::vector<float> expected_scales(tokens * out_stride / 32);
+    std::vector<float> expected_floats(tokens * out_stride);
     auto heads_of = qkv;
     for (std::uint32_t t = 0; t < tokens; ++t) {
       const auto angles = row_of(rope, positions[t], heads.head_dim, heads.head_dim);
@@ -73,7 +74,10 @@ class VulkanAttendOneTest : public VulkanDotTest {
         for (float& scale : queries.back().scales) scale = arith::multiply(scale, heads.softmax_scale());
       }
       const auto table = std::span<const std::uint32_t>(tables).subspan(tiles[4 * t + 3]);
-      const auto mixed = arith::quantize_vector(attended(heads, cache, table, queries, positions[t]));
+      const auto floats = attended(heads, cache, table, queries, positions[t]);
+      std::copy(floats.begin(), floats.end(),
+                expected_floats.begin() + static_cast<std::ptrdiff_t>(t * out_stride));
+      const auto mixed = arith::quantize_vector(floats);
       std::copy(mixed.values.begin(), mixed.values.end(),
                 expected_quants.begin() + static_cast<std::ptrdiff_t>(t * out_stride));
       std::copy(mixed.scales.begin(), mixed.scales.end(),
@@ -91,23 +95,31 @@ class VulkanAttendOneTest : public VulkanDotTest {
     const auto statistics = results<float>(2 * partials);
     const auto outputs = results<float>(partials * heads.padded_dim());
     const auto done = buffer(std::vector<std::uint32_t>(std::size_t{tokens} * heads.kv_heads));
+    const auto mixed = buffer(std::vector<float>(tokens * out_stride));
     const auto quants = buffer(std::vector<std::int8_t>(tokens * out_stride));
     const auto scales = buffer(std::vector<float>(tokens * out_stride / 32));
-    const AttendOneConstants constants{heads.heads(),     heads.kv_heads,
-                                       heads.head_dim,    heads.padded_dim(),
-                                       u32(stride),       u32(key_offset),
-                                       u32(value_offset), heads.block_size,
-                                       max_splits,        0,
-                                       u32(out_stride),   1.0F / static_cast<float>(heads.head_dim),
-                                       kEpsilon,          heads.softmax_scale()};
+    AttendOneConstants constants{heads.heads(),     heads.kv_heads,
+                                 heads.head_dim,    heads.padded_dim(),
+                                 u32(stride),       u32(key_offset),
+                                 u32(value_offset), heads.block_size,
+                                 max_splits,        0,
+                                 u32(out_stride),   1.0F / static_cast<float>(heads.head_dim),
+                                 kEpsilon,          heads.softmax_scale(),
+                                 kWriteFloats};
     for (int again = 0; again < 2; ++again) {  // what counts the splits is ready for the next time
+      if (again == 1) {
+        ASSERT_EQ(read<std::int8_t>(*quants), std::vector<std::int8_t>(tokens * out_stride));
+        constants.write = kWriteFloats | kWriteQuants;
+      }
       run(Kernel::attend_one,
           {*qkv_buffer, *query_norm_buffer, *key_norm_buffer, *rope_buffer, *slot_buffer, *cache_buffer,
-           *table_buffer, *tile_buffer, *statistics, *outputs, *done, *quants, *scales},
+           *table_buffer, *tile_buffer, *statistics, *outputs, *done, *mixed, *quants, *scales},
           constants, {max_splits, heads.kv_heads, tokens});
+      ASSERT_TRUE(same(read<float>(*mixed), expected_floats)) << heads << ", position " << positions[0];
+      ASSERT_EQ(read<std::byte>(*cache_buffer), cache.bytes()) << heads << ", position " << positions[0];
+      if (again == 0) continue;
       ASSERT_EQ(read<std::int8_t>(*quants), expected_quants) << heads << ", position " << positions[0];
       ASSERT_TRUE(same(read<float>(*scales), expected_scales)) << heads << ", position " << positions[0];
-      ASSERT_EQ(read<std::byte>(*cache_buffer), cache.bytes()) << heads << ", position " << positions[0];
     }
   }
 };
