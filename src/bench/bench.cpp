@@ -190,9 +190,10 @@ void set_prefill_share(Result& result) {
   const auto& operations = result.prefill_operations;
   const double seconds = static_cast<double>(result.workload.rows) * result.workload.prompt /
                          result.prefill_tokens_per_second.median;
+  result.prefill_gops = operations.total() / seconds / 1e9;
+  if (machine.int8_gops == 0 || machine.fp32_gflops == 0) return;  // of a device that cannot be measured
   const double ideal =
       operations.int8 / (machine.int8_gops * 1e9) + operations.float32 / (machine.fp32_gflops * 1e9);
-  result.prefill_gops = operations.total() / seconds / 1e9;
   result.prefill_share = ideal / seconds;
 }
 
@@ -221,7 +222,8 @@ void measure_decode(Result& result, Sequences& sequences, Executor& executor, Ma
     sequences.decode(depth, workload.gen);
     rates.push_back(tokens / seconds_since(start));
     reads.push_back(machine.read_gb_per_second());
-    shares.push_back(gb_per_second(result, rates.back()) / ((reads[i] + reads[i + 1]) / 2));
+    const double read = (reads[i] + reads[i + 1]) / 2;
+    shares.push_back(read > 0 ? gb_per_second(result, rates.back()) / read : 0);
   }
   result.decode_tokens_per_second = spread_of(std::move(rates));
   result.decode_gb_per_second = gb_per_second(result, result.decode_tokens_per_second.median);

@@ -49,13 +49,13 @@ struct Result {
   Spread decode_tokens_per_second;   ///< all rows together; zeros if not measured
   Operations prefill_operations;     ///< of one repeat
   double prefill_gops = 0;           ///< those per second, 1e9
-  double prefill_share = 0;          ///< time they would take at the machine's peaks / time they took
+  double prefill_share = 0;  ///< time they would take at the machine's peaks / time they took; 0: not known
   std::uint64_t weight_bytes_per_step = 0;
   double cache_bytes_per_step = 0;  ///< mean over the decode steps, all rows
   double decode_gb_per_second = 0;
   /// Median over the repeats of the part of the read bandwidth that was reached, measured directly before and
   /// after each of them; the median of those measurements is machine.read_gb_per_second.
-  double decode_share = 0;
+  double decode_share = 0;  ///< 0: not known
   double submissions_per_token = 0, stages_per_token = 0, dispatches_per_token = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "bench/ladder.hpp"
 
+#include "bench/device_machine.hpp"
 #include "platform/cpu_budget.hpp"
 #include "platform/log.hpp"
 
@@ -14,6 +15,11 @@ Result run_backend(std::string_view backend, const LoadedModel& model, const Bac
   // The executor first: if there is none, nothing needs to be measured.
   const auto executor = create_executor(backend, model, options);
   check(workload, model.config, executor->capabilities());
+  // Never mind the processors where the work is done elsewhere.
+  if (auto* on_device = dynamic_cast<OnDevice*>(executor.get())) {
+    DeviceMachine machine(on_device->device_meter(model.file.total_bytes()));
+    return run(model, *executor, workload, machine);
+  }
   // With as many threads as a backend may use: with those asked for, else the budget.
   MachineProbe machine(choose_threads(options.threads, cpu_budget()).threads, model.file.total_bytes());
   return run(model, *executor, workload, machine);

@@ -7,9 +7,10 @@
 
 namespace inferno::bench {
 
-/// What the machine's processors can do at best, measured: the denominators of every share.
+/// What the machine's processors, or the device that a backend runs on, can do at best, measured: the
+/// denominators of every share. A figure that is 0 is not known.
 struct MachineLimits {
-  std::uint32_t threads = 1;       ///< that were used
+  std::uint32_t threads = 1;       ///< that were used; 0: a device
   std::uint64_t buffer_bytes = 0;  ///< that were read, over and over
   double read_gb_per_second = 0;   ///< 1e9 bytes
   double int8_gops = 0;            ///< dot products of int8 pairs: a multiply and an add are two operations

@@ -14,6 +14,11 @@ double percent(double share) {
   return 100.0 * share;
 }
 
+/// A figure that is 0 because it is not known.
+nlohmann::ordered_json known(double value) {
+  return value == 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+}
+
 /// What the model's matrix products are compared with.
 std::string prefill_limit(const Result& result) {
   const auto& operations = result.prefill_operations;
@@ -23,6 +28,12 @@ std::string prefill_limit(const Result& result) {
 }
 
 std::string machine_line(const MachineLimits& machine) {
+  if (machine.threads == 0) {
+    if (machine.read_gb_per_second == 0) return "the device, whose limits this backend cannot measure";
+    return fmt::format("the device: read {:.1f} GB/s, int8 {:.1f} GOP/s ({}), float {:.1f} GFLOP/s ({})",
+                       machine.read_gb_per_second, machine.int8_gops, machine.int8_kernel,
+                       machine.fp32_gflops, machine.fp32_kernel);
+  }
   return fmt::format("{} thread{}: read {:.1f} GB/s, int8 {:.1f} GOP/s ({}), float {:.1f} GFLOP/s ({})",
                      machine.threads, machine.threads == 1 ? "" : "s", machine.read_gb_per_second,
                      machine.int8_gops, machine.int8_kernel, machine.fp32_gflops, machine.fp32_kernel);
@@ -39,9 +50,9 @@ std::string workload_line(const Workload& workload) {
 }  // namespace
 
 nlohmann::ordered_json to_json(const MachineLimits& machine) {
-  return {{"read_gb_per_second", machine.read_gb_per_second},
-          {"int8_gops", machine.int8_gops},
-          {"fp32_gflops", machine.fp32_gflops},
+  return {{"read_gb_per_second", known(machine.read_gb_per_second)},
+          {"int8_gops", known(machine.int8_gops)},
+          {"fp32_gflops", known(machine.fp32_gflops)},
           {"threads", machine.threads},
           {"buffer_bytes", machine.buffer_bytes},
           {"int8_kernel", machine.int8_kernel},
@@ -50,6 +61,10 @@ nlohmann::ordered_json to_json(const MachineLimits& machine) {
 
 nlohmann::ordered_json to_json(const Result& result) {
   const auto& workload = result.workload;
+  const bool unmeasured = result.machine.threads == 0 && result.machine.read_gb_per_second == 0;
+  const auto share = [unmeasured](double value) {
+    return unmeasured ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+  };
   return {{"backend", result.backend},
           {"device", result.device},
           {"model", result.model},
@@ -67,9 +82,9 @@ nlohmann::ordered_json to_json(const Result& result) {
           {"prefill_spread", to_json(result.prefill_tokens_per_second)},
           {"decode_spread", to_json(result.decode_tokens_per_second)},
           {"prefill_gops", result.prefill_gops},
-          {"prefill_share", result.prefill_share},
+          {"prefill_share", share(result.prefill_share)},
           {"decode_gb_per_second", result.decode_gb_per_second},
-          {"decode_share", result.decode_share},
+          {"decode_share", share(result.decode_share)},
           {"weight_bytes_per_step", result.weight_bytes_per_step},
           {"cache_bytes_per_step", result.cache_bytes_per_step},
           {"machine", to_json(result.machine)},
@@ -105,13 +120,17 @@ std::string to_text(const Result& result) {
   };
   if (result.workload.prompt > 0) {
     row("prefill", result.prefill_tokens_per_second,
-        fmt::format("{:.1f} GOP/s in matrix products: {:.1f} % of {}", result.prefill_gops,
-                    percent(result.prefill_share), prefill_limit(result)));
+        result.prefill_share == 0
+            ? fmt::format("{:.1f} GOP/s in matrix products", result.prefill_gops)
+            : fmt::format("{:.1f} GOP/s in matrix products: {:.1f} % of {}", result.prefill_gops,
+                          percent(result.prefill_share), prefill_limit(result)));
   }
   if (result.workload.gen > 0) {
     row("decode", result.decode_tokens_per_second,
-        fmt::format("{:.2f} GB/s: {:.1f} % of {:.1f} GB/s read", result.decode_gb_per_second,
-                    percent(result.decode_share), result.machine.read_gb_per_second));
+        result.decode_share == 0
+            ? fmt::format("{:.2f} GB/s", result.decode_gb_per_second)
+            : fmt::format("{:.2f} GB/s: {:.1f} % of {:.1f} GB/s read", result.decode_gb_per_second,
+                          percent(result.decode_share), result.machine.read_gb_per_second));
     fmt::format_to(
         out,
         "\na decode step reads {:.2f} MB of weights and {:.2f} MB of cache ({}); a token takes {:.4g} "

@@ -26,11 +26,12 @@ bool StepEncoder::activates_inside(std::size_t layer, std::uint32_t tokens) cons
          config_.ffn_size % kPanel == 0 && quantizes_inside(weights.down, tokens);
 }
 
-/// Every row has one token, so that tile t is token t.
+/// Every row has one token, so that tile t is token t. Keys lie at multiples of 16 bytes.
 bool StepEncoder::attends_at_once(std::size_t layer, const StepShape& shape) const {
   return buffers_.splits_done != nullptr && shape.groups.size() == 1 &&
          shape.groups[0].tiles == shape.tokens && config_.head_dim % 32 == 0 &&
-         config_.head_dim <= kFusedHead && all_int8(weights_.layers()[layer].attention_output);
+         config_.head_dim <= kFusedHead && cache_.layout().block_size * (config_.head_dim / 32) % 4 == 0 &&
+         all_int8(weights_.layers()[layer].attention_output);
 }
 
 void StepEncoder::norm_project(const Slice& norm_weight, const Projection& projection, const Buffer& y) {

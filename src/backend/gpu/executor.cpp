@@ -6,6 +6,7 @@
 
 #include "arith/portable.hpp"
 #include "backend/gpu/encode_product.hpp"
+#include "backend/gpu/meter.hpp"
 
 namespace inferno::gpu {
 namespace {
@@ -74,6 +75,11 @@ MemoryNeed GpuExecutor::memory_need(const Limits& limits) const {
           (DeviceSlots::fits(device_->capabilities(), config_, limits) ? DeviceSlots::bytes(config_, limits)
                                                                        : 0),
       .weight_bytes = weights_.bytes()};
+}
+
+std::unique_ptr<DeviceMeter> GpuExecutor::device_meter(std::uint64_t buffer_bytes) {
+  if (!device_->capabilities().measures) return nullptr;
+  return std::make_unique<Meter>(*device_, buffer_bytes);
 }
 
 void GpuExecutor::allocate(const Limits& limits) {

@@ -12,12 +12,13 @@
 #include "backend/gpu/step_buffers.hpp"
 #include "model/loaded_model.hpp"
 #include "step/deferred_executor.hpp"
+#include "step/device_meter.hpp"
 
 namespace inferno::gpu {
 
 /// Whole steps on a device: recorded once for each shape of step, submitted once per step, waited for once;
 /// what comes back is four bytes per chosen token, and logits or hidden states only where they are asked for.
-class GpuExecutor : public DeferredExecutor {
+class GpuExecutor : public DeferredExecutor, public OnDevice {
  public:
   /// `name` is the backend's. Uploads the weights. `model` outlives the executor. Throws Error: too little
   /// memory, a kernel that the driver refuses.
@@ -25,6 +26,7 @@ class GpuExecutor : public DeferredExecutor {
 
   MemoryNeed memory_need(const Limits& limits) const override;
   const Device& device() const { return *device_; }
+  std::unique_ptr<DeviceMeter> device_meter(std::uint64_t buffer_bytes) override;
 
  protected:
   void allocate(const Limits& limits) override;

@@ -29,7 +29,7 @@ const uint kMatvecTokens = 8U;
 /// Threads of a workgroup of the kernels that multiply one vector and quantize it by themselves.
 const uint kFusedThreads = 256U;
 /// Longest head that attend_one takes.
-const uint kFusedHead = 256U;
+const uint kFusedHead = 128U;
 /// Rows and tokens of a tile of the matrix-matrix kernels: one workgroup.
 const uint kMatmulRows = 64U;
 const uint kMatmulTokens = 64U;
@@ -149,7 +149,7 @@ struct AttendConstants {
 struct AttendOneConstants {
   uint heads;       // H
   uint kv_heads;    // K
-  uint head_dim;    // E, a multiple of 32
+  uint head_dim;    // E, a multiple of 32, at most kFusedHead
   uint padded_dim;  // E
   uint stride;      // floats from token to token of qkv
   uint key_offset;
@@ -226,6 +226,18 @@ struct SampleConstants {
   uint most_biases;  // of a slot
   uint mask_words;   // ceil(V / 32)
 };
+
+/// measure_*: what a device can do at best.
+struct MeasureConstants {
+  uint count;  // measure_read: kMeasureUnits; else rounds of the loop
+};
+
+/// Threads of a workgroup of these, and what a thread reads, in units of 16 bytes.
+const uint kMeasureThreads = 256U;
+const uint kMeasureUnits = 16U;
+/// What a thread does in a round: 32 dot products of four, 32 multiply-adds.
+const float kMeasureInt8Operations = 256.0F;
+const float kMeasureFloatOperations = 64.0F;
 
 // Words of a row's state, as the host makes it from the slot's settings.
 const uint kSampleWords = 16U;

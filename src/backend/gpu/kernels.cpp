@@ -41,6 +41,9 @@ constexpr std::array<KernelInfo, kKernelCount> kKernels = {{
     {"adjust", 5, sizeof(SampleConstants)},
     {"sample", 6, sizeof(SampleConstants)},
     {"advance", 10, sizeof(AdvanceConstants)},
+    {"measure_read", 2, sizeof(MeasureConstants)},
+    {"measure_int8", 1, sizeof(MeasureConstants)},
+    {"measure_fp32", 1, sizeof(MeasureConstants)},
 }};
 
 const KernelInfo& info(Kernel kernel) {

@@ -122,7 +122,8 @@ enum class Kernel : std::uint8_t {
   merge,
   // prepare_heads, attend and merge at once, where every row has one token (tile t is token t), E is a
   // multiple of
-  // 32 and at most kFusedHead. [r qkv float [T][stride]; r query norm; r key norm; r rope; r cache slots; rw
+  // 32 and at most kFusedHead, block_size * E / 32 a multiple of 4. [r qkv float [T][stride]; r query norm; r
+  // key norm; r rope; r cache slots; rw
   // cache of
   // the layer; r tables; r tiles; rw statistics vec2 [T][H][max_splits]; rw outputs float
   // [T][H][max_splits][E];
@@ -167,9 +168,16 @@ enum class Kernel : std::uint8_t {
   // more:
   // its slot becomes kNoBlock, so that nothing of it is stored.
   advance,
+  // Not part of a step: what the device can do at best (meter.hpp). [r data uvec4
+  // [groups][kMeasureUnits][256]; w
+  // sink u32 [groups][256]] MeasureConstants; (groups).
+  measure_read,
+  // [w sink u32 [groups][256]] MeasureConstants; (groups).
+  measure_int8,
+  measure_fp32,
 };
 
-inline constexpr std::uint32_t kKernelCount = static_cast<std::uint32_t>(Kernel::advance) + 1;
+inline constexpr std::uint32_t kKernelCount = static_cast<std::uint32_t>(Kernel::measure_fp32) + 1;
 /// Most bindings of a kernel.
 inline constexpr std::uint32_t kMaxBindings = 14;
 

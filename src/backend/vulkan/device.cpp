@@ -111,6 +111,7 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
       options.integer_dot.value_or(dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE);
   capabilities_.shares_writes = memory_model.vulkanMemoryModelDeviceScope == VK_TRUE;
   capabilities_.fused_vectors = true;
+  capabilities_.measures = true;
   capabilities_.software = info.software();
   if (limits.maxPerStageDescriptorStorageBuffers < gpu::kMaxBindings) {
     throw Error(fmt::format("{} binds {} buffers to a kernel; expected at least {}", info.name,

@@ -240,14 +240,15 @@ TEST(VulkanStep, SurvivesEveryFailedAllocation) {
   EXPECT_LT(failures, 199) << "the last attempt was to succeed";
 }
 
-/// Core and synchronization validation have nothing to say about prompts, batches, chains and moving blocks.
+/// Core and synchronization validation have nothing to say about prompts, batches, chains and moving blocks,
+/// with whatever kernels.
 TEST(VulkanStep, ValidationLayersAreSilent) {
   // Stays, so that LeakSanitizer can tell whose leaks these are: see below.
   dlopen("libVkLayer_khronos_validation.so", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   const TemporaryFile file{RandomModel{}};
   const LoadedModel model(file.path());
-  {
-    const auto executor = make(model, {.validation = true});
+  for (const bool integer_dot : {false, true}) {
+    const auto executor = make(model, {.integer_dot = integer_dot, .validation = true});
     const auto ids = random_ids(20, model.config.vocab_size, 5);
     run_rows(*executor, model, {ids, ids}, 20);
     run_rows(*executor, model, {ids}, 1);

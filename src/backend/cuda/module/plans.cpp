@@ -49,7 +49,10 @@ Launch plan(const Command& command) {
     case Kernel::norm_swiglu_q8:
     case Kernel::quantize_matvec_q8:
     case Kernel::attend_one:
-      break;  // never asked for: the device declares neither fused_vectors nor shares_writes
+    case Kernel::measure_read:
+    case Kernel::measure_int8:
+    case Kernel::measure_fp32:
+      break;  // never asked for: the device declares neither fused_vectors, shares_writes nor measures
   }
   return {};
 }

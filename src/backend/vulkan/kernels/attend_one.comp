@@ -61,17 +61,17 @@ layout(std430, set = 0, binding = 13) writeonly buffer Scales {
 #define TOKEN_OF(head) 0U
 #include "attend_split.glsl"
 
-const uint kLongestHead = 256U;
+const uint kLongestHead = 128U;
 const uint kHeadThreads = 32U;
 const uint kMergedAtOnce = 8U;
 
 // What an invocation has of a head on its way from qkv to quants: elements lane, lane + 32, ... and of what they are
 // multiplied with those of the pairs lane, lane + 32, ...
-float raw[8];
-float first_weights[4];
-float second_weights[4];
-float cosines[4];
-float sines[4];
+float raw[4];
+float first_weights[2];
+float second_weights[2];
+float cosines[2];
+float sines[2];
 uvec2 cache_slot;
 
 // A head for each 32 invocations: `heads` queries from number `first` of the group on, then, `with_new`, key and value.
@@ -95,13 +95,13 @@ void load_heads(uvec4 tile, uint first, uint heads, bool with_new) {
   uint from = query_here ? (kv_head * group + first + own / kHeadThreads) * c.head_dim
                          : (key_here ? c.key_offset : c.value_offset) + kv_head * c.head_dim;
   from += gl_WorkGroupID.z * c.stride;
-  [[unroll]] for (uint k = 0U; k < 8U; ++k) {
+  [[unroll]] for (uint k = 0U; k < 4U; ++k) {
     bool exists = (query_here || key_here || value_here) && lane + k * kHeadThreads < c.head_dim;
     raw[k] = exists ? qkv[from + lane + k * kHeadThreads] : 0.0;
   }
   uint turns = c.head_dim / 2U;
   uint angles = tile.z * c.head_dim;
-  [[unroll]] for (uint k = 0U; k < 4U; ++k) {
+  [[unroll]] for (uint k = 0U; k < 2U; ++k) {
     uint i = lane + k * kHeadThreads;
     if ((query_here || key_here) && i < turns) {
       cosines[k] = rope[angles + i];
@@ -125,7 +125,7 @@ void rotate_pair(uint at, uint turns, float factor, uint k) {
 void put_heads() {
   uint own = gl_LocalInvocationID.x;
   uint at = own / kHeadThreads * kLongestHead + own % kHeadThreads;
-  [[unroll]] for (uint k = 0U; k < 8U; ++k) {
+  [[unroll]] for (uint k = 0U; k < 4U; ++k) {
     if (k < blocks) weights[at + k * kHeadThreads] = raw[k];
   }
   float sum = multiply(raw[0], raw[0]);
@@ -133,10 +133,6 @@ void put_heads() {
   sum = add(sum, multiply(raw[1], raw[1]));
   sum = add(sum, multiply(raw[2], raw[2]));
   sum = add(sum, multiply(raw[3], raw[3]));
-  sum = add(sum, multiply(raw[4], raw[4]));
-  sum = add(sum, multiply(raw[5], raw[5]));
-  sum = add(sum, multiply(raw[6], raw[6]));
-  sum = add(sum, multiply(raw[7], raw[7]));
   scratch[own / 4U][own % 4U] = float_bits(sum);
 }
 
@@ -198,23 +194,19 @@ void prepare_heads(uint heads, bool with_new) {
     uint turns = c.head_dim / 2U;
     if (lane < turns) rotate_pair(at + lane, turns, factor, 0U);
     if (lane + kHeadThreads < turns) rotate_pair(at + lane + kHeadThreads, turns, factor, 1U);
-    if (lane + 2U * kHeadThreads < turns) rotate_pair(at + lane + 2U * kHeadThreads, turns, factor, 2U);
-    if (lane + 3U * kHeadThreads < turns) rotate_pair(at + lane + 3U * kHeadThreads, turns, factor, 3U);
   }
   barrier();
-  for (uint begin = 0U; begin < c.padded_dim; begin += 4U * kHeadThreads) {
-    uint i = begin + 4U * lane;
-    bool has_four = exists && i < c.padded_dim;
-    vec4 four = vec4(0.0);
-    if (has_four) four = vec4(weights[at + i], weights[at + i + 1U], weights[at + i + 2U], weights[at + i + 3U]);
-    put_magnitude(four);
-    barrier();
-    uint magnitude = block_magnitude();
-    if (has_four)
-      put_quantized(heads, with_new, i, quantize_word(four, block_inverse(magnitude, kInt8Levels)),
-                    block_scale(magnitude, kInt8Step));
-    barrier();
-  }
+  uint i = 4U * lane;
+  bool has_four = exists && i < c.padded_dim;
+  vec4 four = vec4(0.0);
+  if (has_four) four = vec4(weights[at + i], weights[at + i + 1U], weights[at + i + 2U], weights[at + i + 3U]);
+  put_magnitude(four);
+  barrier();
+  uint magnitude = block_magnitude();
+  if (has_four)
+    put_quantized(heads, with_new, i, quantize_word(four, block_inverse(magnitude, kInt8Levels)),
+                  block_scale(magnitude, kInt8Step));
+  barrier();
 }
 
 // Four dimensions of a head, finished. The workgroup comes here together.
@@ -244,7 +236,7 @@ vec4 scaled_by(vec4 four, float factor) {
 
 // The merge of a single split.
 void finish_heads(uint first, uint heads) {
-  for (uint begin = 0U; begin < heads * words; begin += kPositions) {
+  [[dont_unroll]] for (uint begin = 0U; begin < heads * words; begin += kPositions) {
     uint item = begin + gl_LocalInvocationID.x;
     bool exists = item < heads * words;
     uint head = exists ? item / words : 0U;
@@ -302,13 +294,13 @@ void merge_heads(uint row, uint first, uint heads, uint splits) {
     atomicMax(maxima[own_head], key_of(maximum));
   }
   barrier();
-  for (uint begin_item = 0U; begin_item < heads * words; begin_item += kPositions) {
+  [[dont_unroll]] for (uint begin_item = 0U; begin_item < heads * words; begin_item += kPositions) {
     uint item = begin_item + own;
     bool exists = item < heads * words;
     uint head = exists ? item / words : 0U;
     vec4 sum = vec4(0.0);
     float denominator = 0.0;
-    for (uint begin = 0U; begin < splits; begin += kPositions) {
+    [[dont_unroll]] for (uint begin = 0U; begin < splits; begin += kPositions) {
       uint end = min(begin + kPositions, splits);
       barrier();
       make_factors(row, first, heads, begin, end);
@@ -316,7 +308,7 @@ void merge_heads(uint row, uint first, uint heads, uint splits) {
       if (!exists) continue;
       for (uint s = begin; s < end; ++s)
         denominator = add(denominator, float_from_bits(integers[head * kPositions + s - begin]));
-      for (uint s = begin; s < end; s += kMergedAtOnce) {
+      [[dont_unroll]] for (uint s = begin; s < end; s += kMergedAtOnce) {
         vec4 fours[kMergedAtOnce];  // on their way together
         [[unroll]] for (uint k = 0U; k < kMergedAtOnce; ++k)
           fours[k] = outputs[((row + first + head) * c.max_splits + min(s + k, end - 1U)) * words + item % words];
@@ -342,18 +334,17 @@ void main() {
   bool with_new = gl_WorkGroupID.x == splits - 1U;
   kv_head = gl_WorkGroupID.y;
   group = c.heads / c.kv_heads;
-  uint together = min(kTogether, 16U / ((c.padded_dim + 63U) / 64U));
-  uint heads = min(together, group);
+  uint heads = min(kTogether, group);
   // Key and value go along with the queries if there is room, else before them.
   bool along = heads + 2U <= 256U / kHeadThreads;
   load_heads(tile, 0U, along || !with_new ? heads : 0U, with_new);
   begin_split(tile);
   put_heads();
   barrier();
-  load_values(0U);
+  load_first_values();
   prepare_heads(along || !with_new ? heads : 0U, with_new);
-  for (uint first = 0U; first < group; first += together) {
-    heads = min(together, group - first);
+  [[dont_unroll]] for (uint first = 0U; first < group; first += kTogether) {
+    heads = min(kTogether, group - first);
     if (first != 0U || (with_new && !along)) {
       load_heads(tile, first, heads, false);
       put_heads();
@@ -368,7 +359,7 @@ void main() {
     }
   }
   if (splits == 1U || !is_last(tile.x * c.kv_heads + kv_head, splits)) return;
-  for (uint first = 0U; first < group; first += kTogether) {
+  [[dont_unroll]] for (uint first = 0U; first < group; first += kTogether) {
     if (first != 0U) barrier();
     merge_heads(tile.x * c.heads + kv_head * group, first, min(kTogether, group - first), splits);
   }

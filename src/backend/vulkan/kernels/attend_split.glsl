@@ -8,7 +8,8 @@
 //
 // Needs cache, tables, statistics and outputs, the constants heads, kv_heads, padded_dim, block_size and max_splits,
 // and TOKEN_OF(head), the token of the tile that a head belongs to. With HOLDS_NEW_POSITION the last position of the
-// last split is not read from the cache but from new_key and new_value.
+// last split is not read from the cache but from new_key and new_value; heads have at most 128 elements then, and keys
+// begin at multiples of 16 bytes.
 
 #include "blocks.glsl"
 #include "cache.glsl"
@@ -16,7 +17,7 @@
 const uint kPositions = 256U;
 const uint kTogether = 8U;      // query heads, at most
 const uint kBlocksAhead = 4U;   // of a key, loaded at the beginning
-const uint kValuesAhead = 32U;  // words of values, likewise
+const uint kValuesAhead = 8U;   // words of values, likewise
 const uint kStrides = 32U;      // partial sums of a denominator
 const uint kMinusInfinity = 0xFF800000U;
 const uint kKeyOfMinusInfinity = 0x007FFFFFU;
@@ -37,10 +38,10 @@ shared float inverses[32];
 
 #ifdef HOLDS_NEW_POSITION
 // Of the token that attends, in words.
-shared uvec4 new_key[16];
-shared uvec4 new_value[16];
-shared float new_key_scales[8];
-shared float new_value_scales[8];
+shared uvec4 new_key[8];
+shared uvec4 new_value[8];
+shared float new_key_scales[4];
+shared float new_value_scales[4];
 #endif
 
 uint kv_head;
@@ -61,8 +62,9 @@ uvec4 key_low[kBlocksAhead];
 uvec4 key_high[kBlocksAhead];
 float key_scales[kBlocksAhead];
 float value_scales[kBlocksAhead];
-// This invocation's word of every sharing-th position's values.
+// This invocation's word of the values of every sharing-th position: of those that come next.
 uint values[kValuesAhead];
+bool has_values;
 
 uint scratch_at(uint i) {
   return scratch[i / 4U][i % 4U];
@@ -100,28 +102,32 @@ uint word_at(uint index) {
 
 // Four words from `word` on of this position's key.
 uvec4 key_words(uint word) {
-#ifdef HOLDS_NEW_POSITION
-  if (is_new) return new_key[word / 4U];
-#endif
   uint at = cached.keys + offset * words + word;
-  if (at % 4U == 0U) return cache[at / 4U];
+#ifndef HOLDS_NEW_POSITION
   // Cache blocks of odd sizes.
-  return uvec4(word_at(at), word_at(at + 1U), word_at(at + 2U), word_at(at + 3U));
+  if (at % 4U != 0U) return uvec4(word_at(at), word_at(at + 1U), word_at(at + 2U), word_at(at + 3U));
+#endif
+  return cache[at / 4U];
 }
 
 float key_scale(uint block) {
-#ifdef HOLDS_NEW_POSITION
-  if (is_new) return new_key_scales[block];
-#endif
   return float_from_bits(word_at(cached.key_scales + offset * blocks + block));
 }
 
 float value_scale(uint block) {
-#ifdef HOLDS_NEW_POSITION
-  if (is_new) return new_value_scales[block];
-#endif
   return float_from_bits(word_at(cached.value_scales + offset * blocks + block));
 }
+
+#ifdef HOLDS_NEW_POSITION
+void take_new_key() {
+  [[unroll]] for (uint i = 0U; i < kBlocksAhead; ++i) {
+    key_low[i] = new_key[2U * i];
+    key_high[i] = new_key[2U * i + 1U];
+    key_scales[i] = new_key_scales[i];
+    value_scales[i] = new_value_scales[i];
+  }
+}
+#endif
 
 void load_key() {
   [[unroll]] for (uint i = 0U; i < kBlocksAhead; ++i) {
@@ -134,16 +140,20 @@ void load_key() {
   }
 }
 
-// The first of the values from position `begin` on that are this invocation's. Can be used behind a barrier after
-// begin_split().
+// Values from this invocation's position `begin` on. Can be used behind a barrier after begin_split().
 void load_values(uint begin) {
   uint word = gl_LocalInvocationID.x % words;
-  uint share = gl_LocalInvocationID.x / words;
   uint sharing = kPositions / words;
   [[unroll]] for (uint k = 0U; k < kValuesAhead; ++k) {
-    uint i = begin + share + k * sharing;
-    values[k] = share < sharing && i < stored ? word_at(value_at[i] + word) : 0U;
+    uint i = begin + k * sharing;
+    if (i < stored) values[k] = word_at(value_at[i] + word);
   }
+}
+
+void load_first_values() {
+  uint share = gl_LocalInvocationID.x / words;
+  if (share < kPositions / words) load_values(share);
+  has_values = true;
 }
 
 // Query heads of a tile that go through together.
@@ -193,8 +203,10 @@ float score_of(uint head) {
   if (blocks > 1U) score = add_block(score, key_low[1], key_high[1], key_scales[1], at + 1U);
   if (blocks > 2U) score = add_block(score, key_low[2], key_high[2], key_scales[2], at + 2U);
   if (blocks > 3U) score = add_block(score, key_low[3], key_high[3], key_scales[3], at + 3U);
+#ifndef HOLDS_NEW_POSITION
   for (uint b = kBlocksAhead; b < blocks; ++b)
     score = add_block(score, key_words(8U * b), key_words(8U * b + 4U), key_scale(b), at + b);
+#endif
   return score;
 }
 
@@ -219,22 +231,24 @@ void sum_values(uint heads) {
   uint sharing = kPositions / words;
   uint shift = word / 8U % 2U * 16U;
   if (share >= sharing) return;
-  for (uint begin = 0U; begin < stored; begin += kValuesAhead * sharing) {
-    if (stored > kValuesAhead * sharing) load_values(begin);
-    for (uint h = 0U; h < heads; ++h) {
-      uint at = (h * pairs + word / 16U) * kPositions + begin + share;
+  if (!has_values) load_values(share);
+  has_values = false;
+  [[dont_unroll]] for (uint begin = share; begin < stored; begin += kValuesAhead * sharing) {
+    uint own_values[kValuesAhead];
+    [[unroll]] for (uint k = 0U; k < kValuesAhead; ++k) own_values[k] = values[k];
+    load_values(begin + kValuesAhead * sharing);
+    [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
+      uint at = (h * pairs + word / 16U) * kPositions + begin;
       ivec4 sum = ivec4(0);
       [[unroll]] for (uint k = 0U; k < kValuesAhead; ++k) {
-        if (begin + share + k * sharing < stored) sum = add_weighted(sum, at + k * sharing, shift, values[k]);
+        if (begin + k * sharing < stored) sum = add_weighted(sum, at + k * sharing, shift, own_values[k]);
       }
-      if (begin + share < stored) {
-        [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
-      }
+      [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
     }
   }
 #ifdef HOLDS_NEW_POSITION
   if (stored == positions || share != 0U) return;
-  for (uint h = 0U; h < heads; ++h) {
+  [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
     ivec4 sum = add_weighted(ivec4(0), (h * pairs + word / 16U) * kPositions + stored, shift,
                              new_value[word / 4U][word % 4U]);
     [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
@@ -248,15 +262,15 @@ void sum_values(uint heads) {
 void attend_heads(uvec4 tile, uint first, uint heads) {
   uint own = gl_LocalInvocationID.x;
   if (first != 0U) barrier();  // the heads before have been used
-  for (uint i = own; i < heads * c.padded_dim; i += kPositions) sums[i] = 0;
+  [[dont_unroll]] for (uint i = own; i < heads * c.padded_dim; i += kPositions) sums[i] = 0;
   if (own < kTogether) maxima[own] = kKeyOfMinusInfinity;
   if (own < 32U) largest[own] = 0U;
 #ifdef HOLDS_NEW_POSITION
-  if (is_new) load_key();
+  if (is_new) take_new_key();
 #endif
 
   // Scores of this position, for tokens that are not before it.
-  for (uint h = 0U; h < heads; ++h) {
+  [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
     bool sees = has_position && first_position + own <= tile.z + TOKEN_OF(first + h);
     weights[h * kPositions + own] = sees ? score_of(h) : float_from_bits(kMinusInfinity);
   }
@@ -265,7 +279,9 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     if (blocks > 1U) integers[kPositions + own] = float_bits(value_scales[1]);
     if (blocks > 2U) integers[2U * kPositions + own] = float_bits(value_scales[2]);
     if (blocks > 3U) integers[3U * kPositions + own] = float_bits(value_scales[3]);
+#ifndef HOLDS_NEW_POSITION
     for (uint b = kBlocksAhead; b < blocks; ++b) integers[b * kPositions + own] = float_bits(value_scale(b));
+#endif
   }
   barrier();
 
@@ -281,7 +297,7 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     atomicMax(maxima[own_head], key_of(maximum));
   }
   barrier();
-  for (uint h = 0U; h < heads; ++h) {
+  [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
     // Weights of positions that are not seen are zero, which changes no sum.
     bool sees = has_position && first_position + own <= tile.z + TOKEN_OF(first + h);
     float score = weights[h * kPositions + own];
@@ -296,14 +312,14 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     scratch[own / 4U][own % 4U] = float_bits(sum);
   }
   uint sharing = kPositions / 32U;  // invocations for each head and block
-  while (sharing * heads * blocks * 2U <= kPositions) sharing *= 2U;
+  [[dont_unroll]] while (sharing * heads * blocks * 2U <= kPositions) sharing *= 2U;
   uint own_pair = own / sharing;
   if (own_pair < heads * blocks) {
     uint h = own_pair / blocks;
     uint magnitude = 0U;
     // Up to the last position that the token sees: what is behind it may be anything.
     uint end = min(positions, max(tile.z + TOKEN_OF(first + h) + 1U, first_position) - first_position);
-    for (uint i = own % sharing; i < end; i += sharing) {
+    [[dont_unroll]] for (uint i = own % sharing; i < end; i += sharing) {
       float scale = float_from_bits(integers[own_pair % blocks * kPositions + i]);
       magnitude = max(magnitude, magnitude_bits(multiply(weights[h * kPositions + i], scale)));
     }
@@ -318,17 +334,19 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     denominators[own - (kPositions - kTogether)] = tree_sum((own - (kPositions - kTogether)) * kStrides);
   barrier();
   if (has_position) {
-    for (uint h = 0U; h < heads; ++h) {
+    [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
       bool sees = first_position + own <= tile.z + TOKEN_OF(first + h);
       float weight = weights[h * kPositions + own];
       if (!sees) {
-        for (uint pair = 0U; pair < pairs; ++pair) integers[(h * pairs + pair) * kPositions + own] = 0U;
+        [[dont_unroll]] for (uint pair = 0U; pair < pairs; ++pair) integers[(h * pairs + pair) * kPositions + own] = 0U;
         continue;
       }
       put_weights(h, 0U, weight, value_scales[0], value_scales[1]);
       if (pairs > 1U) put_weights(h, 1U, weight, value_scales[2], value_scales[3]);
+#ifndef HOLDS_NEW_POSITION
       for (uint pair = 2U; pair < pairs; ++pair)
         put_weights(h, pair, weight, value_scale(2U * pair), value_scale(min(2U * pair + 1U, blocks - 1U)));
+#endif
     }
   }
   barrier();
@@ -354,7 +372,7 @@ void store_split(uvec4 tile, uint first, uint heads) {
       statistics[from * c.max_splits + split] = vec2(value_of(maxima[own]), denominators[own]);
     }
   }
-  for (uint i = own; i < heads * words; i += kPositions) {
+  [[dont_unroll]] for (uint i = own; i < heads * words; i += kPositions) {
     uint h = i / words;
     uint token = TOKEN_OF(first + h);
     if (first_position <= tile.z + token) {

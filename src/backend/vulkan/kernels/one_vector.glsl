@@ -15,7 +15,8 @@
 
 #include "arith/quantize.hpp"
 
-const uint kThreads = 256U;
+const uint kThreadBits = 8U;
+const uint kThreads = 1U << kThreadBits;
 const uint kRounds = 2U;
 const uint kChunk = 16U;  // segments of all rounds, with 32 lanes
 shared uvec4 quants[kChunk * 16U];
@@ -99,7 +100,7 @@ void put_quants(uint i, vec4 values) {
 // Four of the 32 partial sums of squares, by each of eight invocations.
 void sum_squares(uint own) {
   vec4 sum = vec4(0.0);
-  for (uint four = own; four < c.segments * 64U; four += 64U) {
+  [[dont_unroll]] for (uint four = own; four < c.segments * 64U; four += 64U) {
     vec4 values[8];
     [[unroll]] for (uint i = 0U; i < 8U; ++i) values[i] = x[four + 8U * i];
     // Spelled out: unrolled loops of floats lose `precise`.
@@ -131,14 +132,15 @@ float factor_of_squares() {
 // The workgroup comes here together. `limit`: rows of a part, padded to the panel.
 vec2 sum_rows(uint limit, uint part_rows) {
   uint own = gl_LocalInvocationID.x;
-  uint rows = kThreads / c.lanes;
-  uint lane = own / kPanel % c.lanes;
-  uint own_row = own / kPanel / c.lanes * kPanel + own % kPanel;
+  uint row_bits = kThreadBits - uint(findLSB(c.lanes));  // divisions take longer than anything else here
+  uint rows = 1U << row_bits;
+  uint lane = own / kPanel & (c.lanes - 1U);
+  uint own_row = (own / kPanel >> findLSB(c.lanes)) * kPanel + own % kPanel;
   uint row = gl_WorkGroupID.x * rows + own_row;
   uint quarter = lane % 4U;
   uint together = c.lanes / 4U;  // segments of a round
   vec2 totals = vec2(0.0);
-  for (uint first = 0U; first < c.segments; first += kRounds * together) {
+  [[dont_unroll]] for (uint first = 0U; first < c.segments; first += kRounds * together) {
     uint segments = min(kRounds * together, c.segments - first);
     if (row < limit) {
       [[unroll]] for (uint round = 0U; round < kRounds; ++round) {
@@ -178,9 +180,12 @@ vec2 sum_rows(uint limit, uint part_rows) {
 #if NORMS
     if (first == 0U && own == kThreads - 1U) norm_factor = factor_of_squares();
 #endif
-    for (uint i = own; i < PARTS * rows * segments; i += kThreads) {
-      uint part = i / (rows * segments);
-      uint from = part * kRounds * 2U * kThreads + i % (rows * segments) / rows * 8U * rows + i % rows;
+    [[dont_unroll]] for (uint i = own; i < PARTS * rows * segments; i += kThreads) {
+      uint segment = i >> row_bits;
+      uint from = segment * 8U * rows + (i & (rows - 1U));
+#if PARTS == 2
+      if (segment >= segments) from += kRounds * 2U * kThreads - segments * 8U * rows;
+#endif
       float sum = terms[from];
       sum = add(0.0, sum);
       sum = add(sum, terms[from + rows]);
@@ -193,7 +198,7 @@ vec2 sum_rows(uint limit, uint part_rows) {
     }
     barrier();
     if (own < rows) {
-      for (uint segment = 0U; segment < segments; ++segment) {
+      [[dont_unroll]] for (uint segment = 0U; segment < segments; ++segment) {
         totals.x = add(totals.x, segment_sums[segment * rows + own]);
 #if PARTS == 2
         totals.y = add(totals.y, segment_sums[(segments + segment) * rows + own]);
