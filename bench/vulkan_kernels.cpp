@@ -199,6 +199,12 @@ void run(Device& device, const std::string& only) {
   pair("attention output, query key value", encode_output, encode_qkv);
   pair("gate and up, down", encode_ffn, encode_down);
 
+  const auto sink = bench.zeros(std::uint64_t{1} << 20U);
+  const auto read_ahead = [&](Recorder& recorder, const Buffer& weights) {
+    const auto groups = static_cast<std::uint32_t>(weights.bytes() / (kMeasureThreads * kMeasureUnits * 16));
+    recorder.dispatch(Kernel::measure_read, {weights, *sink}, MeasureConstants{kMeasureUnits}, {groups});
+  };
+
   const std::uint32_t most = 32768;
   const std::uint32_t splits = most / kBlock + 1;
   const auto query_norm = bench.floats(kHead);
@@ -229,17 +235,27 @@ void run(Device& device, const std::string& only) {
     };
     bench.chain(fmt::format("attend_one at {}", depth), kSteps, encode_attention);
     pair(fmt::format("attend_one at {}, attention output", depth), encode_attention, encode_output);
-    bench.chain(fmt::format("a layer at {}", depth), kSteps, [&](Recorder& recorder, std::uint32_t i) {
-      encode_qkv(recorder, i);
-      recorder.barrier();
-      encode_attention(recorder, i);
-      recorder.barrier();
-      encode_output(recorder, i);
-      recorder.barrier();
-      encode_ffn(recorder, i);
-      recorder.barrier();
-      encode_down(recorder, i);
-    });
+    for (const bool ahead : {false, true}) {
+      bench.chain(fmt::format("a layer at {}{}", depth, ahead ? ", its weights read beside attention" : ""),
+                  kSteps, [&](Recorder& recorder, std::uint32_t i) {
+                    const Layer& layer = layers[i % kLayers];
+                    encode_qkv(recorder, i);
+                    recorder.barrier();
+                    if (ahead) {
+                      read_ahead(recorder, *layer.output);
+                      read_ahead(recorder, *layer.gate_up);
+                      read_ahead(recorder, *layer.down);
+                      read_ahead(recorder, *layers[(i + 1) % kLayers].qkv);
+                    }
+                    encode_attention(recorder, i);
+                    recorder.barrier();
+                    encode_output(recorder, i);
+                    recorder.barrier();
+                    encode_ffn(recorder, i);
+                    recorder.barrier();
+                    encode_down(recorder, i);
+                  });
+    }
   }
 
   const auto head = bench.random(packed(kVocab, kHidden));

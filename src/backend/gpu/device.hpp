@@ -65,9 +65,10 @@ struct DeviceCapabilities {
   bool integer_dot = false;          ///< four int8 products in one instruction
   /// Workgroups of a dispatch see what others wrote before an atomic that they saw: what attend_one needs.
   bool shares_writes = false;
-  bool fused_vectors = false;  ///< it has norm_matvec_q8, norm_swiglu_q8 and quantize_matvec_q8
-  bool measures = false;       ///< it has measure_read, measure_int8 and measure_fp32
-  bool software = false;       ///< a CPU that poses as a GPU
+  bool fused_vectors = false;    ///< it has norm_matvec_q8, norm_swiglu_q8 and quantize_matvec_q8
+  bool keeps_subnormals = true;  ///< floats below 2^-126 are computed with, not taken for zero
+  bool measures = false;         ///< it has measure_read, measure_int8 and measure_fp32
+  bool software = false;         ///< a CPU that poses as a GPU
 };
 
 /// What a device did so far: the counts that the seam's promise is measured by.

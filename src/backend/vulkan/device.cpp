@@ -54,6 +54,23 @@ VulkanDevice::VulkanDevice(std::shared_ptr<const Instance> instance, std::size_t
   check(owner_.functions.create_semaphore(owner_.device, &semaphore_info, nullptr, &semaphore),
         "vkCreateSemaphore");
   timeline_ = {owner_.device, semaphore, owner_.functions.destroy_semaphore};
+  // A device that cannot be told may do it all the same.
+  capabilities_.keeps_subnormals = controls_.keeps_subnormals || !flushes_subnormals();
+}
+
+/// Whether a float below 2^-126 is lost in an addition.
+bool VulkanDevice::flushes_subnormals() {
+  constexpr std::uint32_t kSubnormal = 0x00012345U;
+  const auto x = create_buffer(sizeof kSubnormal, gpu::Memory::upload, "a first question");
+  const auto zero = create_buffer(sizeof kSubnormal, gpu::Memory::upload, "a first question");
+  std::memcpy(x->mapped().data(), &kSubnormal, sizeof kSubnormal);
+  run_once([&](gpu::Recorder& recorder) {
+    recorder.dispatch(gpu::Kernel::add, {*x, *zero}, gpu::AddConstants{1, 1}, {});
+  });
+  std::uint32_t sum = 0;
+  read(*x, std::as_writable_bytes(std::span(&sum, 1)));
+  counters_ = {};
+  return sum != kSubnormal;
 }
 
 VulkanDevice::~VulkanDevice() {

@@ -46,6 +46,7 @@ class VulkanDevice : public gpu::Device {
   void wait() override;
 
  private:
+  bool flushes_subnormals();
   void read_limits(const DeviceInfo& info, const DeviceOptions& options);
   void open(const DeviceInfo& info, bool timestamps);
   std::unique_ptr<gpu::Buffer> allocate(std::uint64_t bytes, gpu::Memory memory, std::string_view what);

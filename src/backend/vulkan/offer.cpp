@@ -34,6 +34,13 @@ std::unique_ptr<gpu::Device> open(std::string_view name, const BackendOptions& o
   if (device->capabilities().software) {
     log().warn("{}: {} is a CPU that poses as a GPU; pool is much faster", name, device->capabilities().name);
   }
+  if (!device->capabilities().keeps_subnormals) {
+    log().warn(
+        "{}: {} takes floats below 2^-126 for zero and cannot be told otherwise; results are the CPU's as "
+        "long as "
+        "no value as small as that matters",
+        name, device->capabilities().name);
+  }
   return device;
 }
 

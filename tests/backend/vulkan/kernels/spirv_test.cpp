@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backend/gpu/kernels.hpp"
+#include "backend/vulkan/float_controls.hpp"
 
 namespace inferno::vulkan {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 // Numbers of SPIR-V.
 constexpr std::uint32_t kHeaderWords = 5;
 constexpr std::uint32_t kOpExecutionMode = 16;
+constexpr std::uint32_t kOpCapability = 17;
 constexpr std::uint32_t kLocalSize = 17;
 constexpr std::uint32_t kOpDecorate = 71;
 constexpr std::uint32_t kNoContraction = 42;
@@ -59,6 +61,37 @@ TEST(VulkanSpirvTest, NoFloatOperationMayBeContracted) {
       if (kFloatArithmetic.contains(opcode) && !exact.contains(words[2])) ++bare;
     });
     EXPECT_EQ(bare, 0U) << "in " << module.name;
+  }
+}
+
+/// Numbers of the capabilities (`modes` false) or of the float execution modes of a module.
+std::vector<std::uint32_t> asked_for(std::span<const std::uint32_t> words, bool modes) {
+  std::vector<std::uint32_t> result;
+  for_each_instruction({{}, words}, [&](std::uint32_t opcode, std::span<const std::uint32_t> instruction) {
+    if (!modes && opcode == kOpCapability) result.push_back(instruction[1]);
+    if (modes && opcode == kOpExecutionMode && instruction[2] != kLocalSize) {
+      EXPECT_EQ(instruction[3], 32U);
+      result.push_back(instruction[2]);
+    }
+  });
+  return result;
+}
+
+TEST(VulkanSpirvTest, AsksForExactFloatsWhereTheyAreOffered) {
+  for (const auto& module : spirv_modules()) {
+    const auto plain = with_float_controls(module.words, {});
+    EXPECT_EQ(plain, std::vector(module.words.begin(), module.words.end())) << module.name;
+    EXPECT_EQ(asked_for(plain, true), std::vector<std::uint32_t>{}) << module.name;
+
+    const auto exact = with_float_controls(module.words, {true, true, true});
+    EXPECT_EQ(asked_for(exact, true), (std::vector<std::uint32_t>{4459, 4461, 4462})) << module.name;
+    auto capabilities = asked_for(module.words, false);
+    capabilities.insert(capabilities.end(), {4464, 4466, 4467});
+    EXPECT_EQ(asked_for(exact, false), capabilities) << module.name;
+    EXPECT_EQ(exact.size(), module.words.size() + 3 * 2 + 3 * 4) << module.name;
+
+    const auto some = with_float_controls(module.words, {.keeps_subnormals = true});
+    EXPECT_EQ(asked_for(some, true), std::vector<std::uint32_t>{4459}) << module.name;
   }
 }
 
