@@ -42,7 +42,7 @@ void main() {
   if (gl_WorkGroupID.x * kPositions >= tile.z + tile.y) return;
   begin_split(tile);
   barrier();
-  load_first_values();
+  load_values(0U);
   uint together = heads_together();
   for (uint first = 0U; first < tile.y * group; first += together) {
     uint heads = min(together, tile.y * group - first);

@@ -236,7 +236,7 @@ vec4 scaled_by(vec4 four, float factor) {
 
 // The merge of a single split.
 void finish_heads(uint first, uint heads) {
-  [[dont_unroll]] for (uint begin = 0U; begin < heads * words; begin += kPositions) {
+  for (uint begin = 0U; begin < heads * words; begin += kPositions) {
     uint item = begin + gl_LocalInvocationID.x;
     bool exists = item < heads * words;
     uint head = exists ? item / words : 0U;
@@ -294,13 +294,13 @@ void merge_heads(uint row, uint first, uint heads, uint splits) {
     atomicMax(maxima[own_head], key_of(maximum));
   }
   barrier();
-  [[dont_unroll]] for (uint begin_item = 0U; begin_item < heads * words; begin_item += kPositions) {
+  for (uint begin_item = 0U; begin_item < heads * words; begin_item += kPositions) {
     uint item = begin_item + own;
     bool exists = item < heads * words;
     uint head = exists ? item / words : 0U;
     vec4 sum = vec4(0.0);
     float denominator = 0.0;
-    [[dont_unroll]] for (uint begin = 0U; begin < splits; begin += kPositions) {
+    for (uint begin = 0U; begin < splits; begin += kPositions) {
       uint end = min(begin + kPositions, splits);
       barrier();
       make_factors(row, first, heads, begin, end);
@@ -308,7 +308,7 @@ void merge_heads(uint row, uint first, uint heads, uint splits) {
       if (!exists) continue;
       for (uint s = begin; s < end; ++s)
         denominator = add(denominator, float_from_bits(integers[head * kPositions + s - begin]));
-      [[dont_unroll]] for (uint s = begin; s < end; s += kMergedAtOnce) {
+      for (uint s = begin; s < end; s += kMergedAtOnce) {
         vec4 fours[kMergedAtOnce];  // on their way together
         [[unroll]] for (uint k = 0U; k < kMergedAtOnce; ++k)
           fours[k] = outputs[((row + first + head) * c.max_splits + min(s + k, end - 1U)) * words + item % words];
@@ -341,9 +341,9 @@ void main() {
   begin_split(tile);
   put_heads();
   barrier();
-  load_first_values();
+  load_values(0U);
   prepare_heads(along || !with_new ? heads : 0U, with_new);
-  [[dont_unroll]] for (uint first = 0U; first < group; first += kTogether) {
+  for (uint first = 0U; first < group; first += kTogether) {
     heads = min(kTogether, group - first);
     if (first != 0U || (with_new && !along)) {
       load_heads(tile, first, heads, false);
@@ -359,7 +359,7 @@ void main() {
     }
   }
   if (splits == 1U || !is_last(tile.x * c.kv_heads + kv_head, splits)) return;
-  [[dont_unroll]] for (uint first = 0U; first < group; first += kTogether) {
+  for (uint first = 0U; first < group; first += kTogether) {
     if (first != 0U) barrier();
     merge_heads(tile.x * c.heads + kv_head * group, first, min(kTogether, group - first), splits);
   }

@@ -4,7 +4,7 @@
 // A split of 256 positions for the query heads of one KV head. An invocation has a position while scores and weights
 // are made, and four dimensions of the values after that. Up to eight query heads go through together, so that keys
 // and values are loaded once for them, all of them at the beginning: what takes longest is on its way while the rest
-// is made ready. Loops over heads stay loops: a step fetches its code anew for each dispatch, and less of it is faster.
+// is made ready. What only some heads need is left out where it can be: code is fetched anew for each dispatch.
 //
 // Needs cache, tables, statistics and outputs, the constants heads, kv_heads, padded_dim, block_size and max_splits,
 // and TOKEN_OF(head), the token of the tile that a head belongs to. With HOLDS_NEW_POSITION the last position of the
@@ -17,7 +17,7 @@
 const uint kPositions = 256U;
 const uint kTogether = 8U;      // query heads, at most
 const uint kBlocksAhead = 4U;   // of a key, loaded at the beginning
-const uint kValuesAhead = 8U;   // words of values, likewise
+const uint kValuesAhead = 32U;  // words of values, likewise
 const uint kStrides = 32U;      // partial sums of a denominator
 const uint kMinusInfinity = 0xFF800000U;
 const uint kKeyOfMinusInfinity = 0x007FFFFFU;
@@ -62,9 +62,8 @@ uvec4 key_low[kBlocksAhead];
 uvec4 key_high[kBlocksAhead];
 float key_scales[kBlocksAhead];
 float value_scales[kBlocksAhead];
-// This invocation's word of the values of every sharing-th position: of those that come next.
+// This invocation's word of every sharing-th position's values.
 uint values[kValuesAhead];
-bool has_values;
 
 uint scratch_at(uint i) {
   return scratch[i / 4U][i % 4U];
@@ -140,20 +139,20 @@ void load_key() {
   }
 }
 
-// Values from this invocation's position `begin` on. Can be used behind a barrier after begin_split().
+// The first of the values from position `begin` on that are this invocation's. Can be used behind a barrier after
+// begin_split().
 void load_values(uint begin) {
   uint word = gl_LocalInvocationID.x % words;
-  uint sharing = kPositions / words;
-  [[unroll]] for (uint k = 0U; k < kValuesAhead; ++k) {
-    uint i = begin + k * sharing;
-    if (i < stored) values[k] = word_at(value_at[i] + word);
-  }
-}
-
-void load_first_values() {
   uint share = gl_LocalInvocationID.x / words;
-  if (share < kPositions / words) load_values(share);
-  has_values = true;
+  uint sharing = kPositions / words;
+  if (share >= sharing) return;
+  begin += share;
+  [[unroll]] for (uint first = 0U; first < kValuesAhead; first += 8U) {
+    if (begin + first * sharing < stored) {
+      [[unroll]] for (uint k = 0U; k < 8U; ++k)
+        values[first + k] = word_at(value_at[min(begin + (first + k) * sharing, stored - 1U)] + word);
+    }
+  }
 }
 
 // Query heads of a tile that go through together.
@@ -231,24 +230,29 @@ void sum_values(uint heads) {
   uint sharing = kPositions / words;
   uint shift = word / 8U % 2U * 16U;
   if (share >= sharing) return;
-  if (!has_values) load_values(share);
-  has_values = false;
-  [[dont_unroll]] for (uint begin = share; begin < stored; begin += kValuesAhead * sharing) {
-    uint own_values[kValuesAhead];
-    [[unroll]] for (uint k = 0U; k < kValuesAhead; ++k) own_values[k] = values[k];
-    load_values(begin + kValuesAhead * sharing);
-    [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
-      uint at = (h * pairs + word / 16U) * kPositions + begin;
+  for (uint begin = 0U; begin < stored; begin += kValuesAhead * sharing) {
+#ifndef HOLDS_NEW_POSITION
+    if (stored > kValuesAhead * sharing) load_values(begin);
+#endif
+    for (uint h = 0U; h < heads; ++h) {
+      uint at = (h * pairs + word / 16U) * kPositions + begin + share;
       ivec4 sum = ivec4(0);
-      [[unroll]] for (uint k = 0U; k < kValuesAhead; ++k) {
-        if (begin + k * sharing < stored) sum = add_weighted(sum, at + k * sharing, shift, own_values[k]);
+      [[unroll]] for (uint first = 0U; first < kValuesAhead; first += 8U) {
+        if (begin + share + first * sharing < stored) {
+          [[unroll]] for (uint k = 0U; k < 8U; ++k) {
+            if (begin + share + (first + k) * sharing < stored)
+              sum = add_weighted(sum, at + (first + k) * sharing, shift, values[first + k]);
+          }
+        }
       }
-      [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
+      if (begin + share < stored) {
+        [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
+      }
     }
   }
 #ifdef HOLDS_NEW_POSITION
   if (stored == positions || share != 0U) return;
-  [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
+  for (uint h = 0U; h < heads; ++h) {
     ivec4 sum = add_weighted(ivec4(0), (h * pairs + word / 16U) * kPositions + stored, shift,
                              new_value[word / 4U][word % 4U]);
     [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
@@ -262,7 +266,7 @@ void sum_values(uint heads) {
 void attend_heads(uvec4 tile, uint first, uint heads) {
   uint own = gl_LocalInvocationID.x;
   if (first != 0U) barrier();  // the heads before have been used
-  [[dont_unroll]] for (uint i = own; i < heads * c.padded_dim; i += kPositions) sums[i] = 0;
+  for (uint i = own; i < heads * c.padded_dim; i += kPositions) sums[i] = 0;
   if (own < kTogether) maxima[own] = kKeyOfMinusInfinity;
   if (own < 32U) largest[own] = 0U;
 #ifdef HOLDS_NEW_POSITION
@@ -270,7 +274,7 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
 #endif
 
   // Scores of this position, for tokens that are not before it.
-  [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
+  for (uint h = 0U; h < heads; ++h) {
     bool sees = has_position && first_position + own <= tile.z + TOKEN_OF(first + h);
     weights[h * kPositions + own] = sees ? score_of(h) : float_from_bits(kMinusInfinity);
   }
@@ -297,7 +301,7 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     atomicMax(maxima[own_head], key_of(maximum));
   }
   barrier();
-  [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
+  for (uint h = 0U; h < heads; ++h) {
     // Weights of positions that are not seen are zero, which changes no sum.
     bool sees = has_position && first_position + own <= tile.z + TOKEN_OF(first + h);
     float score = weights[h * kPositions + own];
@@ -312,14 +316,14 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     scratch[own / 4U][own % 4U] = float_bits(sum);
   }
   uint sharing = kPositions / 32U;  // invocations for each head and block
-  [[dont_unroll]] while (sharing * heads * blocks * 2U <= kPositions) sharing *= 2U;
+  while (sharing * heads * blocks * 2U <= kPositions) sharing *= 2U;
   uint own_pair = own / sharing;
   if (own_pair < heads * blocks) {
     uint h = own_pair / blocks;
     uint magnitude = 0U;
     // Up to the last position that the token sees: what is behind it may be anything.
     uint end = min(positions, max(tile.z + TOKEN_OF(first + h) + 1U, first_position) - first_position);
-    [[dont_unroll]] for (uint i = own % sharing; i < end; i += sharing) {
+    for (uint i = own % sharing; i < end; i += sharing) {
       float scale = float_from_bits(integers[own_pair % blocks * kPositions + i]);
       magnitude = max(magnitude, magnitude_bits(multiply(weights[h * kPositions + i], scale)));
     }
@@ -334,11 +338,11 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     denominators[own - (kPositions - kTogether)] = tree_sum((own - (kPositions - kTogether)) * kStrides);
   barrier();
   if (has_position) {
-    [[dont_unroll]] for (uint h = 0U; h < heads; ++h) {
+    for (uint h = 0U; h < heads; ++h) {
       bool sees = first_position + own <= tile.z + TOKEN_OF(first + h);
       float weight = weights[h * kPositions + own];
       if (!sees) {
-        [[dont_unroll]] for (uint pair = 0U; pair < pairs; ++pair) integers[(h * pairs + pair) * kPositions + own] = 0U;
+        for (uint pair = 0U; pair < pairs; ++pair) integers[(h * pairs + pair) * kPositions + own] = 0U;
         continue;
       }
       put_weights(h, 0U, weight, value_scales[0], value_scales[1]);
@@ -372,7 +376,7 @@ void store_split(uvec4 tile, uint first, uint heads) {
       statistics[from * c.max_splits + split] = vec2(value_of(maxima[own]), denominators[own]);
     }
   }
-  [[dont_unroll]] for (uint i = own; i < heads * words; i += kPositions) {
+  for (uint i = own; i < heads * words; i += kPositions) {
     uint h = i / words;
     uint token = TOKEN_OF(first + h);
     if (first_position <= tile.z + token) {
