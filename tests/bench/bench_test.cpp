@@ -8,6 +8,7 @@
 #include <inferno/error.hpp>
 
 #include "backend/registry.hpp"
+#include "bench/device_machine.hpp"
 #include "bench/ladder.hpp"
 #include "bench/report.hpp"
 #include "engine/trace.hpp"
@@ -83,6 +84,44 @@ class BenchTest : public ::testing::Test {
   Recorder recorder_{create_executor("scalar", model_)};
   FixedMachine machine_;
 };
+
+/// A device that is the same every time.
+struct FixedMeter : DeviceMeter {
+  double read_gb_per_second() override { return 4000; }
+  DeviceLimits limits() override {
+    return {.buffer_bytes = 1024,
+            .read_gb_per_second = 4000,
+            .int8_gops = 100000,
+            .fp32_gflops = 50000,
+            .int8_kernel = "some",
+            .fp32_kernel = "others"};
+  }
+};
+
+TEST_F(BenchTest, ADeviceIsItsOwnMachine) {
+  const Workload workload{.prompt = 20, .gen = 4, .repeats = 1};
+  DeviceMachine device(std::make_unique<FixedMeter>());
+  const auto measured = run(model_, recorder_, workload, device);
+  const auto json = to_json(measured);
+  EXPECT_EQ(json.at("machine").at("read_gb_per_second"), 4000);
+  EXPECT_EQ(json.at("machine").at("fp32_gflops"), 50000);
+  EXPECT_EQ(json.at("machine").at("threads"), 0);
+  EXPECT_DOUBLE_EQ(measured.decode_share, measured.decode_gb_per_second / 4000);
+  EXPECT_THAT(to_text(measured), HasSubstr("machine  the device: read 4000.0 GB/s"));
+}
+
+TEST_F(BenchTest, WhatIsNotKnownOfADeviceIsNotCompared) {
+  DeviceMachine device(nullptr);
+  const auto unknown = run(model_, recorder_, {.prompt = 20, .gen = 4, .repeats = 1}, device);
+  EXPECT_GT(unknown.decode_tokens_per_second.median, 0);
+  const auto json = to_json(unknown);
+  EXPECT_TRUE(json.at("machine").at("read_gb_per_second").is_null());
+  EXPECT_TRUE(json.at("decode_share").is_null());
+  EXPECT_TRUE(json.at("prefill_share").is_null());
+  const auto text = to_text(unknown);
+  EXPECT_THAT(text, HasSubstr("whose limits this backend cannot measure"));
+  EXPECT_EQ(text.find('%'), std::string::npos);
+}
 
 TEST_F(BenchTest, JsonHasTheFixedFieldsAndTheirArithmetic) {
   const auto json = to_json(bench({.rows = 3, .prompt = 20, .gen = 6, .depth = 30, .repeats = 3}));

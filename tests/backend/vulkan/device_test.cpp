@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+#include "backend/gpu/meter.hpp"
 #include "backend/vulkan/test_device.hpp"
 
 namespace inferno {
@@ -139,6 +140,17 @@ TEST_F(VulkanDeviceTest, RefusesWhatBreaksARule) {
   EXPECT_THAT(error({*x, {}}, {}), HasSubstr("buffer 1"));
   EXPECT_THAT(error({*x, *x}, {1, 1, 0xFFFFFFFF}), HasSubstr("4294967295 workgroups"));
   EXPECT_EQ(error({*x, {*x, 256, 256}}, {}), "accepted");
+}
+
+TEST_F(VulkanDeviceTest, IsMeasured) {
+  ASSERT_TRUE(device_.capabilities().measures);
+  gpu::Meter meter(device_, std::uint64_t{3} << 20U);
+  const DeviceLimits limits = meter.limits();
+  EXPECT_EQ(limits.buffer_bytes, std::uint64_t{3} << 20U);
+  EXPECT_GT(limits.read_gb_per_second, 0);
+  EXPECT_GT(limits.int8_gops, 0);
+  EXPECT_GT(limits.fp32_gflops, 0);
+  EXPECT_GT(meter.read_gb_per_second(), 0);
 }
 
 TEST_F(VulkanDeviceTest, SaysWhatIsNeededAndFreeWhenMemoryRunsOut) {
