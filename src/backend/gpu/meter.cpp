@@ -45,7 +45,8 @@ Meter::Meter(Device& device, std::uint64_t buffer_bytes) : device_(device) {
 
 double Meter::read_gb_per_second() {
   std::uint32_t times = 1;
-  double seconds = seconds_of(device_, *reading_, times);  // wakes the device, too
+  seconds_of(device_, *reading_, times);  // wakes the device
+  double seconds = 0;
   while ((seconds = seconds_of(device_, *reading_, times)) < kReadSeconds) times *= 2;
   return static_cast<double>(bytes_) * times / seconds / 1e9;
 }
