@@ -210,7 +210,7 @@ TEST(Chat, MaxTokensAtItsEdges) {
   EXPECT_EQ(tokens({{"max_completion_tokens", 3}, {"max_tokens", 9}}), 3);
   EXPECT_EQ(tokens({{"max_completion_tokens", 9}, {"max_tokens", 3}}), 9);
   for (const auto& most : Json{2147483648, 9223372036854775808U, 18446744073709551615U, 1e30, nullptr}) {
-    EXPECT_EQ(tokens({{"max_tokens", most}}), 512 - prompt);
+    EXPECT_EQ(tokens({{"max_tokens", most}}), static_cast<int>(small_engine().context) - prompt);
   }
   EXPECT_EQ(both(served, chat("Hi", {{"max_tokens", 0}})).content, "");
 }
@@ -346,7 +346,7 @@ TEST(Models, AreListedWithTheirAliases) {
   ASSERT_EQ(list["data"].size(), 2U);
   EXPECT_EQ(list["data"][0]["id"], "tale/one");
   EXPECT_EQ(list["data"][0]["object"], "model");
-  EXPECT_EQ(list["data"][0]["max_model_len"], 512);
+  EXPECT_EQ(list["data"][0]["max_model_len"], small_engine().context);
   EXPECT_EQ(served.send("GET", "/v1/models/tale/one")->wait().json(), list["data"][0]);
   EXPECT_EQ(served.send("GET", "/v1/models/gpt-4o")->wait().json(), list["data"][1]);
   EXPECT_EQ(served.send("GET", "/v1/models/other")->wait().status, 404U);

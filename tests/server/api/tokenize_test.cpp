@@ -18,7 +18,7 @@ TEST(Tokenize, ContentIsTextUnlessAskedFor) {
   EXPECT_EQ(plain["count"], 10);
   EXPECT_EQ(plain["tokens"].size(), 10U);
   EXPECT_EQ(plain["tokens"][0], 97);
-  EXPECT_EQ(plain["max_model_len"], 512);
+  EXPECT_EQ(plain["max_model_len"], small_engine().context);
   const auto special = served().answer("/tokenize", {{"content", "a<|im_end|>"}, {"parse_special", true}});
   EXPECT_EQ(special["count"], 2);
   EXPECT_EQ(served().answer("/v1/tokenize", {{"content", ""}})["tokens"], nlohmann::json::array());
