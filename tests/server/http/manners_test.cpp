@@ -44,10 +44,10 @@ TEST_F(Manners, RequestsSentAheadAreAnsweredInOrder) {
   start();
   Client client(port());
   std::string requests;
-  for (int i = 0; i < 300; ++i)
+  for (std::size_t i = 0; i < 300; ++i)
     requests += get(fmt::format("/echo?{}", i)) + post("/echo", std::string(i, 'x'));
   std::thread sender([&] { EXPECT_TRUE(client.send(requests)); });
-  for (int i = 0; i < 300; ++i) {
+  for (std::size_t i = 0; i < 300; ++i) {
     ASSERT_EQ(client.receive().body, std::to_string(i));
     ASSERT_EQ(client.receive().body, std::string(i, 'x'));
   }
