@@ -56,7 +56,7 @@ export function rate(before, after, name, labels) {
   return grown === null || after.time <= before.time ? null : (grown * 1000) / (after.time - before.time);
 }
 
-/** The quantile `q` of what a histogram counted between two readings; null if that is nothing. */
+/** The quantile `q` of what a histogram counted between two readings (`before` null: ever); null if that is nothing. */
 export function quantile(before, after, name, q) {
   const buckets = new Map();
   for (const [reading, sign] of [[after, 1], [before, -1]]) {

@@ -18,14 +18,11 @@ const shown = (value, format) => (value === null || !Number.isFinite(value) ? 'â
 /** A part of a whole; null without one. */
 const share = (some, all) => (some !== null && all > 0 ? some / all : null);
 
+/** Of the last seconds; if nothing came in them, the figure says what holds since the start. */
 const latency = (name) => (before, now, past) => {
-  const [half, most] = [0.5, 0.95].map((q) => quantile(before, now, name, q));
-  const [longHalf, longMost] = [0.5, 0.95].map((q) => quantile(past, now, name, q));
-  return {
-    value: longHalf,
-    series: [half, most],
-    legend: [longHalf, longMost],
-  };
+  const [half, most] = [0.5, 0.95].map((q) => quantile(past, now, name, q));
+  const whole = quantile(null, now, name, 0.5);
+  return {value: half ?? whole, series: [half, most], legend: [half, most], more: {'median since the start': shown(whole, time)}};
 };
 
 // Each card: what its chart shows, and `read`, from the reading before, the present one and one of some seconds ago:
@@ -77,16 +74,44 @@ const cards = [
     },
   },
   {
-    title: 'Prompt tokens from the cache', unit: 'lately', names: ['share'], format: percent, top: 1,
+    title: 'Prefix cache hit rate', unit: 'of prompt tokens', names: ['hits lately'], format: percent, top: 1,
     read: (before, now, past) => {
       const of = (from) => share(growth(from, now, 'inferno_cached_prompt_tokens_total'), growth(from, now, 'inferno_prompt_tokens_total'));
       const whole = share(now.value('inferno_cached_prompt_tokens_total'), now.value('inferno_prompt_tokens_total'));
       const lately = of(past);
-      return {value: lately, series: [lately], legend: [lately], more: {'since the start': shown(whole, percent)}};
+      return {
+        value: lately ?? whole, series: [lately], legend: [lately],
+        more: {'since the start': shown(whole, percent), evicted: shown(now.value('inferno_prefix_cache_evictions_total'), count)},
+      };
     },
   },
   {title: 'Time to the first token', unit: 'median', names: ['median', '95 of 100'], format: time, read: latency('inferno_time_to_first_token_seconds')},
   {title: 'Time between tokens', unit: 'median', names: ['median', '95 of 100'], format: time, read: latency('inferno_time_between_tokens_seconds')},
+  {
+    title: 'Finished requests', unit: 'a second', names: ['finished'], format: count,
+    read: (before, now, past) => {
+      const ended = rate(before, now, 'inferno_requests_ended_total');
+      return {
+        value: rate(past, now, 'inferno_requests_ended_total'), series: [ended], legend: [ended],
+        more: {
+          'median time': shown(quantile(past, now, 'inferno_e2e_request_latency_seconds', 0.5), time),
+          refused: shown(now.value('inferno_requests_refused_total'), count),
+          failed: shown(now.value('inferno_requests_ended_total', {reason: 'failed'}), count),
+        },
+      };
+    },
+  },
+  {
+    title: 'Connections', unit: 'open', names: ['open', 'being answered'], format: count,
+    read: (before, now) => {
+      const open = now.value('inferno_http_connections');
+      const active = now.value('inferno_http_requests_active');
+      return {
+        value: open, series: [open, active], legend: [open, active],
+        more: {memory: shown(now.value('process_resident_memory_bytes'), (bytes) => `${count(bytes / 2 ** 20)} MiB`)},
+      };
+    },
+  },
 ];
 
 function build(card) {
