@@ -36,7 +36,7 @@ export async function ask(path, {key = '', ...options} = {}) {
   if (key) headers.set('Authorization', `Bearer ${key}`);
   let response;
   try {
-    response = await fetch(path, {cache: 'no-store', credentials: 'omit', ...options, headers});
+    response = await fetch(path, {cache: 'no-store', ...options, headers});
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     throw new Failure('gone', 'The server cannot be reached.');

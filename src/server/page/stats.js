@@ -74,7 +74,7 @@ const cards = [
     },
   },
   {
-    title: 'Prefix cache hit rate', unit: 'of prompt tokens', names: ['hits lately'], format: percent, top: 1,
+    title: 'Prefix cache hit rate', unit: 'of prompt tokens', names: ['lately'], format: percent, top: 1,
     read: (before, now, past) => {
       const of = (from) => share(growth(from, now, 'inferno_cached_prompt_tokens_total'), growth(from, now, 'inferno_prompt_tokens_total'));
       const whole = share(now.value('inferno_cached_prompt_tokens_total'), now.value('inferno_prompt_tokens_total'));
