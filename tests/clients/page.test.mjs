@@ -261,6 +261,16 @@ withServer('a chat with the model that ships with the project', () => tale, [], 
       await page.getByRole('button', {name: 'Try again'}).click();
       await page.getByRole('alert').waitFor({state: 'detached'});
       assert.notEqual(await page.getByLabel('Model', {exact: true}).inputValue(), '');
+
+      // A model that is being loaded is waited for.
+      await page.route('**/v1/models', (route) => route.fulfill({
+        status: 503, headers: {'Retry-After': '1'}, contentType: 'application/json',
+        body: JSON.stringify({error: {message: 'the model is being loaded', type: 'x', param: null, code: null}}),
+      }));
+      await page.reload();
+      await page.getByRole('alert').getByText('the model is being loaded').waitFor();
+      await page.unroute('**/v1/models');
+      await page.getByRole('alert').waitFor({state: 'detached'});
     });
   });
 

@@ -351,13 +351,22 @@ part('model').addEventListener('change', (event) => {
   saveSettings(settings);
 });
 
+let retryTimer = 0;
+let said = ''; // what the box about the server says
+
 async function findModels() {
+  clearTimeout(retryTimer);
   try {
     showModels(await models(apiKey.value));
     part('server').replaceChildren();
+    said = '';
   } catch (error) {
     const failure = error instanceof Failure ? error : new Failure('broken', 'The server sent something that is no list of models.');
-    part('server').replaceChildren(failureBox(failure, {retry: findModels, useKey}));
+    const isNew = failure.message !== said || failure.kind === 'key';
+    said = failure.message;
+    if (isNew) part('server').replaceChildren(failureBox(failure, {retry: findModels, useKey}));
+    // A model that is being loaded, or a server that is started anew, will be there without being asked for.
+    if (['unavailable', 'gone'].includes(failure.kind)) retryTimer = setTimeout(findModels, (failure.retryAfter ?? 3) * 1000);
   }
 }
 
