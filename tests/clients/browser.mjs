@@ -6,6 +6,7 @@ import {join} from 'node:path';
 import {need} from './server.mjs';
 
 const {chromium} = need('playwright-core');
+const axe = need('axe-core').source;
 
 export const launch = () => chromium.launch({
   executablePath: process.env.CHROMIUM,
@@ -45,6 +46,15 @@ export async function picture(page, name) {
   mkdirSync(folder, {recursive: true});
   await page.evaluate(() => document.fonts.ready);
   await page.screenshot({path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide'});
+}
+
+/** What axe-core has against the page as it is, in words. */
+export async function faultsOfAccess(page) {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const {violations} = await window.axe.run(document, {resultTypes: ['violations']});
+    return violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 200)).join(' | ')}`);
+  });
 }
 
 /** What is wider than the page, and texts with too little contrast to their ground, in words. */

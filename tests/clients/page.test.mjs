@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {writeFileSync} from 'node:fs';
 import {after, before, describe, test} from 'node:test';
 
-import {faultsOfSight, launch, picture, visit} from './browser.mjs';
+import {faultsOfAccess, faultsOfSight, launch, picture, visit} from './browser.mjs';
 import {scripted, serve, tale, temporary} from './server.mjs';
 
 let browser;
@@ -185,20 +185,24 @@ withServer('a chat with the model that ships with the project', () => tale, [], 
     });
   });
 
-  test('light, dark and on a phone: nothing sticks out, every text can be read', async () => {
+  test('light, dark and on a phone: nothing sticks out, everything can be read and reached', async () => {
     for (const [name, options] of [
       ['chat-light', {colorScheme: 'light'}], ['chat-dark', {colorScheme: 'dark'}],
       ['chat-phone', {...phone, deviceScaleFactor: 2}],
     ]) {
       await visit(browser, it.server, '/', options, async (page) => {
-        assert.deepEqual(await faultsOfSight(page), []);
+        assert.deepEqual([...await faultsOfSight(page), ...await faultsOfAccess(page)], []);
         await set(page, {Temperature: '0.7', Seed: '5', 'Most tokens': '220'});
         await say(page, 'Tell me a story about a frog.');
         await finished(page);
         await picture(page, name);
         assert.deepEqual(await faultsOfSight(page), []);
-        await page.getByRole('button', {name: 'Settings'}).click();
-        assert.deepEqual(await faultsOfSight(page), []);
+        assert.deepEqual(await faultsOfAccess(page), []);
+        for (const name of ['Settings', 'Earlier conversations']) {
+          await page.getByRole('button', {name}).click();
+          assert.deepEqual([...await faultsOfSight(page), ...await faultsOfAccess(page)], []);
+          await page.keyboard.press('Escape');
+        }
       });
     }
   });
@@ -295,6 +299,7 @@ withServer('a chat with the model that ships with the project', () => tale, [], 
         await page.getByText('All figures').click();
         await page.getByRole('cell', {name: 'inferno_requests_running', exact: true}).waitFor();
         await page.getByRole('button', {name: /Pause|Hold/}).click();
+        assert.deepEqual(await faultsOfAccess(page), []);
         const held = page.waitForRequest('**/metrics', {timeout: 2500}).then(() => 'asked', () => 'held');
         assert.equal(await held, 'held');
       });
