@@ -315,17 +315,17 @@ withServer('a model without an end', () => scripted('endless'), [], (it) => {
 describe('a server with a key', () => {
   test('lets in who has it, and nobody else', async () => {
     const file = temporary('keys');
-    writeFileSync(file, 'correct horse\n');
+    writeFileSync(file, 'correct-horse\n');
     const server = await serve(tale, '--api-key-file', file);
     try {
-      for (const wrong of ['wrong', 'correct', 'correct horse battery']) {
+      for (const wrong of ['wrong', 'correct', 'correct-horse-battery']) {
         const error = await clientOf(server, wrong).models.list().catch((refusal) => refusal);
         assert.ok(error instanceof OpenAI.AuthenticationError, String(error));
         assert.equal(error.status, 401);
       }
-      const {data} = await clientOf(server, 'correct horse').models.list();
+      const {data} = await clientOf(server, 'correct-horse').models.list();
       assert.equal(data.length, 1);
-      assert.ok(!server.said.join('').includes('correct horse'), 'the key is never logged');
+      assert.ok(!server.said.join('').includes('correct-horse'), 'the key is never logged');
     } finally {
       await server.stop();
     }
