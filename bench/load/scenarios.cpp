@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include <inferno/error.hpp>
@@ -80,6 +81,20 @@ class Streams {
   std::mt19937_64 random_{1};
   std::vector<std::unique_ptr<Streamer>> streamers_;
 };
+
+/// The first token of a text.
+std::int64_t token_of(Poller& poller, std::string_view text) {
+  std::optional<std::int64_t> token;
+  Connection connection(
+      poller, [](std::string_view) {},
+      [&](int status, std::string_view body) {
+        if (status != 200) throw Error(fmt::format("/tokenize: {}: {}", status, body.substr(0, 300)));
+        token = Json::parse(body).at("tokens").at(0).get<std::int64_t>();
+      });
+  connection.post("/tokenize", Json{{"content", text}}.dump());
+  while (!token) poller.poll(1);
+  return *token;
+}
 
 double resident_megabytes(std::uint32_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
@@ -155,7 +170,7 @@ Findings run_open(const Target& target, const Open& options) {
 
 Findings run_disturbed(const Target& target, const Disturbed& options) {
   Poller poller(target);
-  Streams streams(poller, options.streams, {.tokens = 8, .generate = 4000});
+  Streams streams(poller, options.streams, {.tokens = 8, .generate = 1000, .only = token_of(poller, " a")});
   streams.run(poller, kWarmSeconds);
   clear(streams.counts);
   streams.run(poller, options.seconds);

@@ -23,9 +23,11 @@ std::string completion_request(const Prompt& prompt, std::mt19937_64& random) {
   std::vector<std::uint64_t> ids(prompt.tokens);
   for (std::uint32_t i = 0; i < prompt.tokens; ++i)
     ids[i] = (i < prompt.shared ? shared() : random()) % kSmallIds;
-  return fmt::format(R"({{"prompt":[{}],"max_tokens":{},"temperature":0,"ignore_eos":true,"stream":true,)"
+  const auto bias =
+      prompt.only < 0 ? std::string() : fmt::format(R"("logit_bias":{{"{}":100}},)", prompt.only);
+  return fmt::format(R"({{"prompt":[{}],"max_tokens":{},{}"temperature":0,"ignore_eos":true,"stream":true,)"
                      R"("stream_options":{{"include_usage":true}}}})",
-                     fmt::join(ids, ","), prompt.generate);
+                     fmt::join(ids, ","), prompt.generate, bias);
 }
 
 Streamer::Streamer(Poller& poller, Counts& counts)

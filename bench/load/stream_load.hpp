@@ -24,6 +24,9 @@ struct Prompt {
   std::uint32_t generate = 128;  ///< exactly so many: end tokens are ignored
   std::uint32_t shared = 0;      ///< tokens at its beginning that depend on `shared_seed` alone
   std::uint64_t shared_seed = 0;
+  /// Generate nothing but this token; -1: what the model says. The tokens of a model with random weights are
+  /// often pieces of characters, which a server holds back until there is a whole one.
+  std::int64_t only = -1;
 };
 std::string completion_request(const Prompt& prompt, std::mt19937_64& random);
 
