@@ -7,7 +7,7 @@
 namespace inferno::cuda::persistent {
 
 /// What a block can wait for, for messages.
-enum class Awaited : uint { nothing, tile, vector, heads, word };
+enum class Awaited : uint { nothing, tile, vector, heads, word, factor };
 
 /// Where a wait that never ends says so before it ends the kernel: [4], pinned.
 __device__ uint* late_report();
@@ -99,6 +99,18 @@ __device__ inline bool try_wait(std::uint64_t* barrier, uint parity) {
       : "memory");
   return done != 0;
 }
+/// As try_wait, which may wait a while; this looks once.
+__device__ inline bool has_completed(std::uint64_t* barrier, uint parity) {
+  uint done;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return done != 0;
+}
 /// Fills `bytes` of shared memory; `barrier` completes its phase when they are there.
 __device__ inline void bulk_copy(void* target, const void* source, uint bytes, std::uint64_t* barrier) {
   std::uint64_t policy;
@@ -116,6 +128,9 @@ __device__ inline void bulk_copy(void* target, const void* source, uint bytes, s
 // Never called: the host launches the persistent kernel on devices that have bulk copies.
 __device__ inline void init_barrier(std::uint64_t*) {}
 __device__ inline bool try_wait(std::uint64_t*, uint) {
+  return true;
+}
+__device__ inline bool has_completed(std::uint64_t*, uint) {
   return true;
 }
 __device__ inline void bulk_copy(void*, const void*, uint, std::uint64_t*) {}

@@ -1,9 +1,8 @@
 // Whole decode steps of one row in one cooperative launch. docs/cuda.md describes the design and what it
 // costs.
 
-#include <algorithm>
-
 #include "backend/cuda/module/kernels/persistent_attention.cuh"
+#include "backend/cuda/module/kernels/persistent_products.cuh"
 #include "backend/cuda/module/persistent_plan.hpp"
 #include "sampling/fixed_exp.hpp"
 
@@ -13,37 +12,86 @@ namespace persistent {
 constexpr uint kKeyOfMinusInfinity = 0x007FFFFFU;
 constexpr uint kKeyOfNan = 0xFFFFFFFFU;
 
+constexpr uint most(uint a, uint b) {
+  return a > b ? a : b;
+}
+
+/// A model's shape: hidden size, feed-forward size, query heads, KV heads, head size.
+template <uint kHiddenOf, uint kFfnOf, uint kHeadsOf, uint kKvHeadsOf, uint kHeadDimOf>
+struct Shape {
+  static constexpr uint kHidden = kHiddenOf, kFfn = kFfnOf, kHeads = kHeadsOf, kKvHeads = kKvHeadsOf,
+                        kHeadDim = kHeadDimOf, kGroup = kHeads / kKvHeads, kMixed = kHeads * kHeadDim,
+                        kQkvRows = kMixed + 2 * kKvHeads * kHeadDim;
+  using Qkv = Matrix<kHidden, kQkvRows, false>;
+  using Output = Matrix<kMixed, kHidden, false>;
+  using GateUp = Matrix<kHidden, kFfn, true>;
+  using Down = Matrix<kFfn, kHidden, false>;
+  using Head = Matrix<kHidden, 0, false>;
+  static constexpr uint kMostRounds =
+      most(Qkv::kChunk * Qkv::kChunks, most(Output::kChunk * Output::kChunks, Down::kChunk * Down::kChunks));
+  static constexpr uint kTermFloats =
+      most(most(Qkv::kTermFloats, Head::kTermFloats),
+           most(Output::kTermFloats, most(GateUp::kTermFloats, Down::kTermFloats)));
+  /// Enough for half as many blocks as usual.
+  static constexpr uint kMostOwnRows =
+      2 * gpu::kPanel * ((kHidden / gpu::kPanel + kUsualBlocks - 1) / kUsualBlocks);
+};
+
 /// The block's shares of all matrices.
+template <typename Model>
 __device__ void share_out(Shared& block) {
-  block.qkv = Share((model().heads + 2 * model().kv_heads) * model().head_dim, model().hidden_size,
-                    block.batches.qkv);
-  block.output = Share(model().hidden_size, model().heads * model().head_dim, block.batches.output);
-  block.gate = Share(model().ffn_size, model().hidden_size, block.batches.gate);
-  block.down = Share(model().hidden_size, model().ffn_size, block.batches.down);
-  block.head = Share(gpu::kPanel * ((model().vocab_size + gpu::kPanel - 1) / gpu::kPanel),
-                     model().hidden_size, block.batches.head);
-  const auto tiles = [](const Share& share) {
+  block.qkv = Share(Model::kQkvRows / gpu::kPanel);
+  block.output = Share(Model::kHidden / gpu::kPanel);
+  block.gate = Share(Model::kFfn / gpu::kPanel);
+  block.down = Share(Model::kHidden / gpu::kPanel);
+  block.head = Share((model().vocab_size + gpu::kPanel - 1) / gpu::kPanel);
+  const auto tiles = [](auto of, const Share& share) {
+    using Of = decltype(of);
     uint sum = 0;
-    for (uint batch = 0; batch < share.batches(); ++batch) sum += share.batch_tiles(batch);
+    for (uint begin = 0; begin < share.panels; begin += Of::kBatch)
+      sum += Of::kParts * Of::tiles(min(Of::kBatch, share.panels - begin));
     return sum;
   };
-  const uint layer_tiles = tiles(block.qkv) + tiles(block.output) + 2 * tiles(block.gate) + tiles(block.down);
+  const uint layer_tiles = tiles(typename Model::Qkv{}, block.qkv) +
+                           tiles(typename Model::Output{}, block.output) +
+                           tiles(typename Model::GateUp{}, block.gate) +
+                           tiles(typename Model::Down{}, block.down);
   // Tiles are let through when a vector has arrived, and in attention.
   const uint points = 1 + (block.qkv.panels > 0 ? 1 : 0) + (block.output.panels > 0 ? 2 : 0) +
                       (block.gate.panels > 0 ? 1 : 0);
   block.burst = layer_tiles > kSlots ? kSlots : (layer_tiles + points - 1) / points;
 }
 
+/// Who attends to what at this position, written by one thread before the step begins.
+template <typename Model>
+__device__ void plan_attention(Plan& plan, uint position) {
+  plan.members = gridDim.x / Model::kKvHeads;
+  plan.kv_head = blockIdx.x / plan.members;
+  plan.member = blockIdx.x % plan.members;
+  plan.splits = position / kSplit + 1;
+  const uint heads = plan.splits * Model::kGroup;
+  plan.part_bits = 0;
+  while ((kPartDims << plan.part_bits) < Model::kHeadDim &&
+         (heads << (plan.part_bits + 1)) <= plan.members) {
+    ++plan.part_bits;
+  }
+  plan.whole = Model::kGroup > 1 && heads > plan.members ? 1 : 0;
+  plan.jobs = plan.kv_head >= Model::kKvHeads ? 0
+              : plan.whole != 0               ? plan.splits
+                                              : heads << plan.part_bits;
+}
+
 /// The fetching thread: brings tile after tile in the order of use, as far ahead as it is allowed to.
 class Fetcher {
  public:
-  /// False: the launch is over. `second_panel`: where the panels of a second part begin, 0 if there is none.
-  __device__ bool matrix(const std::byte* weights, const Share& share, uint second_panel) {
-    for (uint batch = 0; batch < share.batches(); ++batch) {
-      const uint panel = share.first_panel + batch * share.batch;
-      if (!panels(weights, share, panel, share.batch_panels(batch))) return false;
-      if (second_panel != 0 && !panels(weights, share, second_panel + panel, share.batch_panels(batch)))
-        return false;
+  /// False: the launch is over. `second_panel`: where the panels of a second part begin.
+  template <typename Of>
+  __device__ bool matrix(const std::byte* weights, const Share& share, uint second_panel = 0) {
+    for (uint begin = 0; begin < share.panels; begin += Of::kBatch) {
+      const uint panel = share.first_panel + begin;
+      const uint count = min(Of::kBatch, share.panels - begin);
+      if (!panels<Of>(weights, panel, count)) return false;
+      if (Of::kTwin && !panels<Of>(weights, second_panel + panel, count)) return false;
     }
     return true;
   }
@@ -55,9 +103,10 @@ class Fetcher {
   }
 
  private:
-  __device__ bool panels(const std::byte* weights, const Share& share, uint panel, uint count) {
-    const std::byte* source = weights + std::size_t{panel} * share.segments * kQ8SegmentBytes;
-    for (uint bytes = count * share.segments * kQ8SegmentBytes; bytes > 0;) {
+  template <typename Of>
+  __device__ bool panels(const std::byte* weights, uint panel, uint count) {
+    const std::byte* source = weights + std::size_t{panel} * (Of::kSegments * kQ8SegmentBytes);
+    for (uint bytes = count * Of::kSegments * kQ8SegmentBytes; bytes > 0;) {
       while (static_cast<int>(shared().allowed - tile_) <= 0) {
         if (shared().over != 0) return false;
       }
@@ -74,76 +123,91 @@ class Fetcher {
   uint tile_ = 0;
 };
 
+template <typename Model>
 __device__ __noinline__ void fetch_all() {
-  const Shared& block = shared();
+  Block<Model>& block = block_of<Model>();
   Fetcher fetcher;
   bool going = true;
   for (uint s = 0; s < block.step.steps && going; ++s) {
 #pragma unroll 1
     for (uint l = 0; l < model().layers && going; ++l) {
-      const PersistentLayer& layer = model().layer[l];
-      going = fetcher.matrix(layer.qkv, block.qkv, 0) &&
-              fetcher.matrix(layer.attention_output, block.output, 0) &&
-              fetcher.matrix(layer.gate_up, block.gate, model().ffn_size / gpu::kPanel) &&
-              fetcher.matrix(layer.down, block.down, 0);
+      const PersistentLayer& layer = block.layers()[l];
+      going =
+          fetcher.matrix<typename Model::Qkv>(layer.qkv, block.qkv) &&
+          fetcher.matrix<typename Model::Output>(layer.attention_output, block.output) &&
+          fetcher.matrix<typename Model::GateUp>(layer.gate_up, block.gate, Model::kFfn / gpu::kPanel) &&
+          fetcher.matrix<typename Model::Down>(layer.down, block.down);
     }
-    going = going && fetcher.matrix(model().lm_head, block.head, 0);
+    going = going && fetcher.matrix<typename Model::Head>(model().lm_head, block.head);
   }
   fetcher.finish();
 }
 
+/// Norms of a step are numbered: what the norm warp gives is tagged with the number that it is for.
+__device__ inline uint attention_norm_tag(uint epoch) {
+  return 2 * epoch;
+}
+__device__ inline uint ffn_norm_tag(uint epoch) {
+  return 2 * epoch + 1;
+}
+
 /// 1 / rms of the vector in shared memory, by the norm warp.
-__device__ __noinline__ void square_sum() {
+template <typename Model>
+__device__ __forceinline__ void square_sum(uint tag) {
+  Block<Model>& block = block_of<Model>();
   sync(kSquaresReady, kNormThreads);
   const uint lane = lane_index();
-  const float* vector = vector_floats();
   float sum = 0.0F;
-#pragma unroll 8
-  for (uint i = lane; i < model().hidden_size; i += kWarp) sum = add(sum, multiply(vector[i], vector[i]));
-  sum = tree_sum(sum);
-  if (lane == 0) {
-    shared().factor = arith::reciprocal_sqrt(add(multiply(sum, model().inverse_hidden), model().epsilon));
+#pragma unroll 32
+  for (uint i = 0; i < Model::kHidden; i += kWarp) {
+    const float x = block.vector[i + lane];
+    sum = add(sum, multiply(x, x));
   }
-  __threadfence_block();
-  arrive(kFactorReady, kNormThreads);
+  sum = tree_sum(sum);
+  const float factor = arith::reciprocal_sqrt(add(multiply(sum, model().inverse_hidden), model().epsilon));
+  if (lane == 0) block.factor = static_cast<std::uint64_t>(tag) << 32U | __float_as_uint(factor);
 }
 
 /// What the norm warp does, in the order in which the others ask for it.
+template <typename Model>
 __device__ __noinline__ void assist() {
   const Shared& block = shared();
-  uint done = 0;
+  uint epoch = block.step.epoch;
   do {
-    const uint jobs = Jobs(block.step.position + done).mine();
-    for (uint l = 0; l < model().layers; ++l) {
-      if (block.qkv.panels > 0) square_sum();
-      for (uint job = 0; job < jobs; ++job) sum_weights();
-      if (block.gate.panels > 0) square_sum();
+    const uint jobs = block.plan.mine();
+    const uint heads = block.plan.whole != 0 ? Model::kGroup : 1;
+#pragma unroll 1
+    for (uint l = 0; l < model().layers; ++l, ++epoch) {
+      if (block.qkv.panels > 0) square_sum<Model>(attention_norm_tag(epoch));
+      for (uint job = 0; job < jobs; ++job) sum_weights<Model>(heads);
+      if (block.gate.panels > 0) square_sum<Model>(ffn_norm_tag(epoch));
     }
-    if (block.head.panels > 0) square_sum();
-    ++done;
+    if (block.head.panels > 0) square_sum<Model>(attention_norm_tag(epoch));
+    ++epoch;
     sync(kStepDone, kNormThreads);
   } while (block.going);
 }
 
 /// The block's rows of the embedding become the step's first vector.
+template <typename Model>
 __device__ __noinline__ void embed(int token, uint epoch) {
-  const Share& share = shared().down;
-  const uint rows = share.panels * gpu::kPanel;
-  const uint segments = model().hidden_size / arith::kSegment;
+  Block<Model>& block = block_of<Model>();
+  const uint rows = block.down.panels * gpu::kPanel;
+  constexpr uint kSegments = Model::kHidden / arith::kSegment;
   const uint panel = static_cast<uint>(token) / gpu::kPanel;
   const uint row = static_cast<uint>(token) % gpu::kPanel;
   for (uint i = threadIdx.x; i < rows; i += kThreads) {
-    const uint column = share.first_panel * gpu::kPanel + i;
-    const std::byte* segment =
-        model().embedding + (std::size_t{panel} * segments + column / arith::kSegment) * kQ8SegmentBytes;
+    const uint column = block.down.first_panel * gpu::kPanel + i;
+    const std::byte* segment = model().embedding + (std::size_t{panel} * kSegments + column / arith::kSegment) *
+                                                       kQ8SegmentBytes;
     const uint inside = column % arith::kSegment;
     const auto* quants = reinterpret_cast<const std::int8_t*>(segment + kScaleBytes);
     const int value = quants[(inside / kChunk * gpu::kPanel + row) * kChunk + inside % kChunk];
     const float scale =
         __half2float(reinterpret_cast<const __half*>(segment)[row * kSegmentBlocks + inside / arith::kBlock]);
     const float x = multiply(arith::to_float(value), scale);
-    shared().own_rows[i] = x;
-    publish(model().exchange.x + column, x, epoch);
+    block.own_rows[i] = x;
+    publish(model().exchange.x + word_place(column), x, epoch);
   }
 }
 
@@ -168,15 +232,19 @@ struct Best {
 /// From each thread's best to the step's token, the same in every block; -1 if nothing can be chosen. Also
 /// where a step's writes to the cache become visible to the next step's readers: each block's are before its
 /// word, and whoever has all words has them all.
-__device__ __noinline__ int choose(uint epoch) {
+__device__ __noinline__ int choose(Best best, uint epoch) {
   Shared& block = shared();
   const uint warp = threadIdx.x / kWarp;
   const uint lane = lane_index();
+  best.reduce();
+  if (lane == 0) {
+    block.best_key[warp] = best.key;
+    block.best_index[warp] = best.index;
+  }
   sync(kTermsReady, kThreads);
   std::uint64_t* words = model().exchange.best;
   if (warp == 0) {
-    Best best;
-    for (uint i = lane; i < kThreads; i += kWarp) best.take(block.best_key[i], block.best_index[i]);
+    best = {block.best_key[lane % kWarps], block.best_index[lane % kWarps]};
     best.reduce();
     if (lane == 0) {
       const volatile uint* cancel = block.step.cancel;
@@ -209,65 +277,61 @@ __device__ inline bool leads() {
   return lane_index() % 4 == 0;
 }
 
+/// Adds a row's sum to the residual stream and hands that on.
 template <typename Model>
-__device__ __forceinline__ Stream run_layer(Stream stream, const LayerPointers& layer, uint position,
+__device__ __forceinline__ void add_to_stream(std::uint64_t* words, uint own, float total, uint epoch) {
+  if (!leads()) return;
+  Block<Model>& block = block_of<Model>();
+  const float x = add(block.own_rows[own], total);
+  block.own_rows[own] = x;
+  publish(words + word_place(block.down.first_panel * gpu::kPanel + own), x, epoch);
+}
+
+template <typename Model>
+__device__ __forceinline__ Stream run_layer(Stream stream, const PersistentLayer& layer, uint position,
                                             uint epoch) {
   const Shared& block = shared();
   const PersistentExchange& exchange = model().exchange;
-  stream = product<Model::kHidden, false>(
-      stream, block.qkv, exchange.x, epoch, layer.attention_norm, block.burst,
-      [epoch](uint panel, uint row, float total, float) {
-        const uint out = (shared().qkv.first_panel + panel) * gpu::kPanel + row;
-        if (leads()) publish(model().exchange.qkv + out, multiply(total, shared().factor), epoch);
+  const uint burst = block.burst;
+  stream = product<Model, typename Model::Qkv, true>(
+      stream, block.qkv, {exchange.x, epoch, layer.attention_norm, attention_norm_tag(epoch)}, burst,
+      [&](uint panel, uint row, float total, float, float factor) {
+        const uint out = (block.qkv.first_panel + panel) * gpu::kPanel + row;
+        if (leads()) publish(exchange.qkv + out, multiply(total, factor), epoch);
       });
-  attention<Model::kBlocks>(stream, layer.query_norm, layer.key_norm, layer.cache, position, epoch);
-  stream = product<Model::kAttention, false>(
-      stream, block.output, exchange.mixed, epoch, nullptr, block.burst,
-      [epoch](uint panel, uint row, float total, float) {
-        if (!leads()) return;
-        const uint own = panel * gpu::kPanel + row;
-        const float x = add(shared().own_rows[own], total);
-        shared().own_rows[own] = x;
-        publish(model().exchange.x_attended + shared().output.first_panel * gpu::kPanel + own, x, epoch);
+  attention<Model>(stream, layer, position, epoch);
+  stream = product<Model, typename Model::Output, false>(
+      stream, block.output, {exchange.mixed, epoch}, burst, [&](uint panel, uint row, float total, float, float) {
+        add_to_stream<Model>(exchange.x_attended, panel * gpu::kPanel + row, total, epoch);
       });
-  stream = product<Model::kHidden, true>(
-      stream, block.gate, exchange.x_attended, epoch, layer.ffn_norm, block.burst,
-      [epoch](uint panel, uint row, float gate, float up) {
-        const uint out = (shared().gate.first_panel + panel) * gpu::kPanel + row;
-        const float factor = shared().factor;
+  stream = product<Model, typename Model::GateUp, true>(
+      stream, block.gate, {exchange.x_attended, epoch, layer.ffn_norm, ffn_norm_tag(epoch)}, burst,
+      [&](uint panel, uint row, float gate, float up, float factor) {
+        const uint out = (block.gate.first_panel + panel) * gpu::kPanel + row;
         const float value = arith::swiglu(multiply(gate, factor), multiply(up, factor));
-        if (leads()) publish(model().exchange.activated + out, value, epoch);
+        if (leads()) publish(exchange.activated + word_place(out), value, epoch);
       });
-  return product<Model::kFfn, false>(
-      stream, block.down, exchange.activated, epoch, nullptr, block.burst,
-      [epoch](uint panel, uint row, float total, float) {
-        if (!leads()) return;
-        const uint own = panel * gpu::kPanel + row;
-        const float x = add(shared().own_rows[own], total);
-        shared().own_rows[own] = x;
-        publish(model().exchange.x + shared().down.first_panel * gpu::kPanel + own, x, epoch + 1);
+  return product<Model, typename Model::Down, false>(
+      stream, block.down, {exchange.activated, epoch}, burst, [&](uint panel, uint row, float total, float, float) {
+        add_to_stream<Model>(exchange.x, panel * gpu::kPanel + row, total, epoch + 1);
       });
 }
 
-/// The LM head of this block's rows; the best of a thread's rows goes to shared memory.
+/// The LM head of this block's rows.
 template <typename Model>
-__device__ __forceinline__ Stream run_head(Stream stream, uint epoch) {
-  Shared& block = shared();
-  block.best_key[threadIdx.x] = kKeyOfMinusInfinity;
-  block.best_index[threadIdx.x] = 0xFFFFFFFFU;
-  return product<Model::kHidden, false>(stream, block.head, model().exchange.x, epoch, model().final_norm,
-                                        kSlots, [](uint panel, uint row, float total, float) {
-                                          Shared& here = shared();
-                                          const uint id = (here.head.first_panel + panel) * gpu::kPanel + row;
-                                          if (!leads() || id >= model().vocab_size) return;
-                                          const float logit = multiply(total, here.factor);
-                                          const bool nan = arith::magnitude_bits(logit) > 0x7F800000U;
-                                          Best best{here.best_key[threadIdx.x], here.best_index[threadIdx.x]};
-                                          best.take(nan ? kKeyOfNan : sampling::order_key(logit), id);
-                                          here.best_key[threadIdx.x] = best.key;
-                                          here.best_index[threadIdx.x] = best.index;
-                                          if (here.step.logits != nullptr) here.step.logits[id] = logit;
-                                        });
+__device__ __forceinline__ Stream run_head(Stream stream, uint epoch, Best& best) {
+  const Shared& block = shared();
+  float* logits = block.step.logits;
+  return product<Model, typename Model::Head, true>(
+      stream, block.head, {model().exchange.x, epoch, model().final_norm, attention_norm_tag(epoch)}, kSlots,
+      [&](uint panel, uint row, float total, float, float factor) {
+        const uint id = (block.head.first_panel + panel) * gpu::kPanel + row;
+        if (!leads() || id >= model().vocab_size) return;
+        const float logit = multiply(total, factor);
+        const bool nan = arith::magnitude_bits(logit) > 0x7F800000U;
+        best.take(nan ? kKeyOfNan : sampling::order_key(logit), id);
+        if (logits != nullptr) logits[id] = logit;
+      });
 }
 
 __device__ bool stops(int token) {
@@ -281,22 +345,20 @@ __device__ bool stops(int token) {
 /// The multiplying warps' steps.
 template <typename Model>
 __device__ __forceinline__ void run_steps() {
-  Shared& block = shared();
+  Block<Model>& block = block_of<Model>();
   Stream stream = 0;
   int token = block.step.token;
   uint done = 0;
   do {
     const uint epoch = block.step.epoch + done * (model().layers + 1);
-    embed(token, epoch);
-    LayerPointers layer(model().layer[0]);
+    embed<Model>(token, epoch);
 #pragma unroll 1
     for (uint l = 0; l < model().layers; ++l) {
-      const LayerPointers next(model().layer[l + 1]);
-      stream = run_layer<Model>(stream, layer, block.step.position + done, epoch + l);
-      layer = next;
+      stream = run_layer<Model>(stream, block.layers()[l], block.step.position + done, epoch + l);
     }
-    stream = run_head<Model>(stream, epoch + model().layers);
-    token = choose(epoch + model().layers);
+    Best best;
+    stream = run_head<Model>(stream, epoch + model().layers, best);
+    token = choose(best, epoch + model().layers);
     ++done;
     if (threadIdx.x == 0) {
       if (blockIdx.x == 0) {
@@ -306,7 +368,8 @@ __device__ __forceinline__ void run_steps() {
       }
       block.going = done < block.step.steps && !block.cancelled && !stops(token);
       if (block.going) {
-        allow(tile_of(stream), kSlots);  // all tiles of the step have been read
+        plan_attention<Model>(block.plan, block.step.position + done);
+        block.allowed = tile_of(stream) + kSlots;  // all tiles of the step have been read
       } else {
         block.over = 1;
       }
@@ -319,111 +382,77 @@ template <typename Model>
 __global__ void __launch_bounds__(kAllThreads, 1)
     persistent_steps(const __grid_constant__ PersistentStep step) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  Shared& block = shared();
+  Block<Model>& block = block_of<Model>();
   if (threadIdx.x == 0) {
     for (std::uint64_t& barrier : block.full) init_barrier(&barrier);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
     block.allowed = kSlots;
     block.over = 0;
+    block.factor = 0;
     block.model = resident_model;
-    block.batches = resident_batches;
-    share_out(block);
+    share_out<Model>(block);
+    plan_attention<Model>(block.plan, step.position);
   }
-  const auto* words = reinterpret_cast<const uint*>(&step);
-  for (uint i = threadIdx.x; i < sizeof step / sizeof(uint); i += kAllThreads) {
-    reinterpret_cast<uint*>(&block.step)[i] = words[i];
-  }
+  const auto copy_words = [](void* target, const void* source, uint bytes) {
+    for (uint i = threadIdx.x; i < bytes / sizeof(uint); i += kAllThreads)
+      static_cast<uint*>(target)[i] = static_cast<const uint*>(source)[i];
+  };
+  copy_words(&block.step, &step, sizeof step);
+  copy_words(&block + 1, resident_model.layer, resident_model.layers * sizeof(PersistentLayer));
   __syncthreads();
   const uint warp = threadIdx.x / kWarp;
   if (warp == kFetchWarp) {
-    if (lane_index() == 0) fetch_all();
+    if (lane_index() == 0) fetch_all<Model>();
   } else if (warp == kNormWarp) {
-    assist();
+    assist<Model>();
   } else {
     run_steps<Model>();
   }
 #endif
 }
 
-/// Models by how many rounds a warp has over their vectors: small (the one that ships with the project),
-/// 0.6B.
-template <uint kHiddenRounds, uint kAttentionRounds, uint kFfnRounds, uint kHeadBlocks>
-struct Shape {
-  static constexpr uint kHidden = kHiddenRounds, kAttention = kAttentionRounds, kFfn = kFfnRounds,
-                        kBlocks = kHeadBlocks;
-};
-using Small = Shape<1, 1, 1, 2>;
-using Middle = Shape<1, 2, 3, 4>;
-
-/// A kernel and the panels of its batches.
+/// A kernel and the shared memory of one of its blocks.
 struct Choice {
   const void* function = nullptr;
-  PersistentBatches batches;
+  std::size_t shared_bytes = 0;
+  uint own_rows = 0;
 };
 
-constexpr uint rounds_of(uint columns) {
-  return gpu::divide_up(2 * columns / arith::kSegment, kWarps);
-}
-
-/// Panels of a batch: their weights must fit the registers, their tiles the ring.
-uint batch_of(uint rounds, uint columns, bool twin) {
-  const uint tiles = gpu::divide_up(columns / arith::kSegment, kTileUnits) * (twin ? 2 : 1);
-  const uint fit = std::min(kMostItems / rounds, kWarps);
-  const uint panels = twin ? std::max(fit, 2U) / 2 : fit;
-  return std::max(1U, std::min(panels, kSlots / 2 / tiles));
-}
-
 template <typename Model>
-Choice choice_of(const PersistentModel& of) {
-  const uint attention = of.heads * of.head_dim;
-  PersistentBatches batches;
-  batches.qkv = batch_of(Model::kHidden, of.hidden_size, false);
-  batches.output = batch_of(Model::kAttention, attention, false);
-  batches.gate = batch_of(Model::kHidden, of.hidden_size, true);
-  batches.down = batch_of(Model::kFfn, of.ffn_size, false);
-  batches.head = batches.qkv;
-  batches.most_rounds = std::max({gpu::divide_up(rounds_of(of.hidden_size), Model::kHidden) * Model::kHidden,
-                                  gpu::divide_up(rounds_of(attention), Model::kAttention) * Model::kAttention,
-                                  gpu::divide_up(rounds_of(of.ffn_size), Model::kFfn) * Model::kFfn});
-  const auto terms = [](uint panels, uint columns) {
-    return panels * columns / arith::kSegment * kTermStride;
-  };
-  batches.term_floats = std::max({terms(std::max(batches.qkv, 2 * batches.gate), of.hidden_size),
-                                  terms(batches.output, attention), terms(batches.down, of.ffn_size)});
-  batches.shared_bytes = static_cast<uint>(
-      kSlots * kTileBytes + sizeof(Shared) + of.hidden_size * sizeof(float) +
-      kWarps * batches.most_rounds * sizeof(HalfSegment) + 2 * batches.term_floats * sizeof(float));
-  return {address_of(persistent_steps<Model>), batches};
+bool is_of_shape(const PersistentModel& of) {
+  return of.hidden_size == Model::kHidden && of.ffn_size == Model::kFfn && of.heads == Model::kHeads &&
+         of.kv_heads == Model::kKvHeads && of.head_dim == Model::kHeadDim;
 }
 
-Choice choose_kernel(const PersistentModel& of) {
-  const uint attention = of.heads * of.head_dim;
-  const auto fits = [&](uint hidden, uint mixed, uint ffn) {
-    return rounds_of(of.hidden_size) <= hidden && rounds_of(attention) <= mixed &&
-           rounds_of(of.ffn_size) <= ffn;
+template <typename... Models>
+Choice choose_among(const PersistentModel& of) {
+  Choice choice;
+  const auto consider = [&]<typename Model>(const Model*) {
+    if (!is_of_shape<Model>(of)) return;
+    choice = {address_of(persistent_steps<Model>),
+              kSlots * kTileBytes + sizeof(Block<Model>) + of.layers * sizeof(PersistentLayer) +
+                  of.max_splits * (kPartDims + 2) * sizeof(float),
+              Model::kMostOwnRows};
   };
-  if (of.head_dim == 64) return fits(1, 1, 1) ? choice_of<Small>(of) : Choice{};
-  if (of.head_dim != 128) return {};
-  return fits(1, 2, 3) ? choice_of<Middle>(of) : Choice{};
+  (consider(static_cast<const Models*>(nullptr)), ...);
+  return choice;
+}
+
+/// The model that ships with the project, and Qwen3's dense ones.
+Choice choose_kernel(const PersistentModel& of) {
+  return choose_among<Shape<256, 768, 8, 4, 64>,       //
+                      Shape<1024, 3072, 16, 8, 128>>(  // 0.6B
+      of);
 }
 
 }  // namespace persistent
 
 bool persistent_fits(const PersistentModel& of, const DeviceInfo& device) {
-  using namespace persistent;  // NOLINT(google-build-using-namespace): its own
-  const uint attention = of.heads * of.head_dim;
-  for (const uint columns : {of.hidden_size, attention, of.ffn_size}) {
-    if (columns % arith::kSegment != 0 || gpu::divide_up(columns / arith::kSegment, kTileUnits) > kSlots)
-      return false;
-  }
-  const uint group = of.heads / of.kv_heads;
-  if (device.major != 9 || device.multiprocessors > kMostPersistentBlocks || group > kMostGroup ||
-      device.multiprocessors < of.kv_heads)
-    return false;
-  const uint own = gpu::divide_up(of.hidden_size, device.multiprocessors * gpu::kPanel) * gpu::kPanel;
-  const Choice choice = choose_kernel(of);
-  return choice.function != nullptr && choice.batches.shared_bytes <= device.shared_bytes &&
-         own <= kMostOwnRows && of.max_splits * (kPartDims + 2) <= 2 * choice.batches.term_floats;
+  const auto choice = persistent::choose_kernel(of);
+  const uint blocks = device.multiprocessors;
+  return device.major == 9 && blocks <= kMostPersistentBlocks && blocks >= of.kv_heads &&
+         choice.function != nullptr && choice.shared_bytes <= device.shared_bytes &&
+         gpu::divide_up(of.hidden_size, blocks * gpu::kPanel) * gpu::kPanel <= choice.own_rows;
 }
 
 cudaError_t set_persistent_model(const PersistentModel& of, cudaStream_t stream) {
@@ -431,11 +460,8 @@ cudaError_t set_persistent_model(const PersistentModel& of, cudaStream_t stream)
   auto error =
       cudaMemcpyToSymbolAsync(persistent::resident_model, &of, sizeof of, 0, cudaMemcpyHostToDevice, stream);
   if (error != cudaSuccess) return error;
-  error = cudaMemcpyToSymbolAsync(persistent::resident_batches, &choice.batches, sizeof choice.batches, 0,
-                                  cudaMemcpyHostToDevice, stream);
-  if (error != cudaSuccess) return error;
   error = cudaFuncSetAttribute(choice.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(choice.batches.shared_bytes));
+                               static_cast<int>(choice.shared_bytes));
   return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 
@@ -445,7 +471,7 @@ cudaError_t launch_persistent(const PersistentModel& of, const PersistentStep& s
   PersistentStep parameters = step;
   void* arguments[] = {&parameters};
   return cudaLaunchCooperativeKernel(choice.function, dim3(blocks), dim3(persistent::kAllThreads), arguments,
-                                     choice.batches.shared_bytes, stream);
+                                     choice.shared_bytes, stream);
 }
 
 }  // namespace inferno::cuda

@@ -1,202 +1,306 @@
 #pragma once
 
-#include "backend/cuda/module/kernels/persistent_products.cuh"
+#include "backend/cuda/module/kernels/persistent_block.cuh"
 
-/// Attention in the persistent kernel. The blocks are shared out among the KV heads; those of a KV head share
-/// its jobs: (split of 256 positions, query head, part of the head's dimensions), as many parts as there are
-/// blocks for. Thread t has position t of the split. All that is needed of the current position comes from
-/// the words of the product before, so nobody waits for the cache to be written.
+/// Attention in the persistent kernel: the jobs of a Plan. A warp has 32 positions of the split, a lane one of
+/// them; keys and values are fetched before the query is here. All that is needed of the current position
+/// comes from the words of the product before, so nobody waits for the cache to be written.
 namespace inferno::cuda::persistent {
 
-constexpr uint kSplit = arith::kSplit;
-constexpr uint kPartDims = 16;  // of the smallest part: one 16-byte load of a value row
-
-/// What a layer's warps need of its pointers, loaded a layer ahead.
-struct LayerPointers {
-  const float* attention_norm;
-  const float* ffn_norm;
-  const float* query_norm;
-  const float* key_norm;
-  std::byte* cache;
-
-  __device__ explicit LayerPointers(const PersistentLayer& layer)
-      : attention_norm(layer.attention_norm),
-        ffn_norm(layer.ffn_norm),
-        query_norm(layer.query_norm),
-        key_norm(layer.key_norm),
-        cache(layer.cache) {}
-};
-
-/// Who attends to what.
-struct Jobs {
-  uint group;  // query heads of a KV head
-  uint kv_head, member, members;
-  uint splits, parts, count;
-
-  __device__ Jobs(uint position) {
-    group = model().heads / model().kv_heads;
-    members = gridDim.x / model().kv_heads;
-    kv_head = blockIdx.x / members;
-    member = blockIdx.x % members;
-    splits = position / kSplit + 1;
-    parts = model().head_dim / kPartDims;
-    while (parts > 1 && splits * group * parts > members) parts /= 2;
-    count = kv_head < model().kv_heads ? splits * group * parts : 0;
-  }
-  __device__ bool works() const { return member < count; }
-  /// Jobs of this block.
-  __device__ uint mine() const { return works() ? (count - member + members - 1) / members : 0; }
-};
-
 /// One KV head of a cache block, in cpu::BlockLayout's order.
+template <uint kDim>
 struct CacheHead {
-  const std::byte* base;
-  uint head_dim;
+  static constexpr uint kBlocks = kDim / arith::kBlock;
+  static constexpr uint kBytes = 2 * kSplit * (kDim + kBlocks * sizeof(float));
+  std::byte* base;
 
-  __device__ const std::byte* key(uint p) const { return base + p * head_dim; }
-  __device__ const float* key_scales(uint p) const {
-    return reinterpret_cast<const float*>(base + kSplit * head_dim) + p * (head_dim / arith::kBlock);
+  __device__ std::byte* key(uint p) const { return base + p * kDim; }
+  __device__ float* key_scales(uint p) const {
+    return reinterpret_cast<float*>(base + kSplit * kDim) + p * kBlocks;
   }
-  __device__ const std::byte* values() const {
-    return base + kSplit * (head_dim + head_dim / arith::kBlock * sizeof(float));
-  }
-  __device__ const std::byte* value(uint p) const { return values() + p * head_dim; }
-  __device__ const float* value_scales(uint p) const {
-    return reinterpret_cast<const float*>(values() + kSplit * head_dim) + p * (head_dim / arith::kBlock);
+  __device__ std::byte* value(uint p) const { return base + kBytes / 2 + p * kDim; }
+  __device__ float* value_scales(uint p) const {
+    return reinterpret_cast<float*>(base + kBytes / 2 + kSplit * kDim) + p * kBlocks;
   }
 };
 
-__device__ inline CacheHead cache_head(const std::byte* cache, uint split, uint kv_head) {
-  const std::size_t bytes =
-      2 * kSplit * (model().head_dim + model().head_dim / arith::kBlock * sizeof(float));
-  return {cache + (std::size_t{shared().step.table[split]} * model().kv_heads + kv_head) * bytes,
-          model().head_dim};
+template <typename Model>
+__device__ inline CacheHead<Model::kHeadDim> cache_head(std::byte* cache, uint split, uint kv_head) {
+  return {cache + (std::size_t{shared().step.table[split]} * Model::kKvHeads + kv_head) *
+                      CacheHead<Model::kHeadDim>::kBytes};
 }
 
-/// Warp 0.. prepare the query heads of the group, the next the new key, the next the new value: from words to
-/// int8.
-template <uint kBlocks>
-__device__ void prepare_heads(const float* query_norm, const float* key_norm, const Jobs& jobs, uint position,
-                              uint epoch) {
-  const uint warp = thread_index() / kWarp;
+/// The query heads of the group, the new key and the new value, a warp each: from words to int8.
+template <typename Model>
+__device__ __forceinline__ void prepare_heads(const PersistentLayer& layer, uint kv_head, uint position,
+                                              uint epoch) {
+  constexpr uint kDim = Model::kHeadDim;
+  constexpr uint kBlocks = kDim / arith::kBlock;
+  constexpr uint kGroup = Model::kGroup;
+  auto& own = block_of<Model>().attention;
   const uint lane = thread_index() % kWarp;
-  if (warp >= jobs.group + 2) return;
-  constexpr uint kDim = kBlocks * arith::kBlock;
-  const bool query = warp < jobs.group;
-  const bool key = warp == jobs.group;
-  const uint first = query ? (jobs.kv_head * jobs.group + warp) * kDim
-                           : (model().heads + (key ? 0 : model().kv_heads) + jobs.kv_head) * kDim;
-  float weight[kBlocks], cosine[kBlocks / 2], sine[kBlocks / 2];
-  if (query || key) {
-    const float* norm = query ? query_norm : key_norm;
-    const float* rope = model().rope + std::size_t{position} * kDim;
+#pragma unroll 1
+  for (uint role = thread_index() / kWarp; role < kGroup + 2; role += kWarps) {
+    const bool query = role < kGroup;
+    const bool key = role == kGroup;
+    const uint first = query ? (kv_head * kGroup + role) * kDim
+                             : (Model::kHeads + (key ? 0 : Model::kKvHeads) + kv_head) * kDim;
+    float weight[kBlocks], cosine[kBlocks / 2], sine[kBlocks / 2];
+    if (query || key) {
+      const float* norm = query ? layer.query_norm : layer.key_norm;
+      const float* rope = model().rope + std::size_t{position} * kDim;
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) weight[b] = __ldg(norm + b * kWarp + lane);
+      for (uint b = 0; b < kBlocks; ++b) weight[b] = __ldg(norm + b * kWarp + lane);
 #pragma unroll
-    for (uint b = 0; b < kBlocks / 2; ++b) {
-      cosine[b] = __ldg(rope + b * kWarp + lane);
-      sine[b] = __ldg(rope + kDim / 2 + b * kWarp + lane);
+      for (uint b = 0; b < kBlocks / 2; ++b) {
+        cosine[b] = __ldg(rope + b * kWarp + lane);
+        sine[b] = __ldg(rope + kDim / 2 + b * kWarp + lane);
+      }
     }
-  }
-  float x[kBlocks];
-  const std::uint64_t* words = model().exchange.qkv + first + lane;
-  Patience patience(Awaited::heads);
-  for (;;) {
-    std::uint64_t word[kBlocks];
-    bool here = true;
+    float x[kBlocks];
+    const std::uint64_t* words = model().exchange.qkv + first + lane;
+    Patience patience(Awaited::heads);
+    for (;;) {
+      std::uint64_t word[kBlocks];
+      bool here = true;
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) word[b] = read_word(words + b * kWarp);
+      for (uint b = 0; b < kBlocks; ++b) word[b] = read_word(words + b * kWarp);
+#pragma unroll
+      for (uint b = 0; b < kBlocks; ++b) {
+        here = here && is_of(word[b], epoch);
+        x[b] = value_of(word[b]);
+      }
+      if (here) break;
+      patience.lose();
+    }
+    if (query || key) {
+      float sum = 0.0F;
+#pragma unroll
+      for (uint b = 0; b < kBlocks; ++b) sum = add(sum, multiply(x[b], x[b]));
+      sum = tree_sum(sum);
+      const float factor = arith::reciprocal_sqrt(add(multiply(sum, model().inverse_head), model().epsilon));
+#pragma unroll
+      for (uint b = 0; b < kBlocks; ++b) x[b] = multiply(multiply(x[b], factor), weight[b]);
+#pragma unroll
+      for (uint b = 0; b < kBlocks / 2; ++b) {
+        const float low = x[b];
+        const float high = x[b + kBlocks / 2];
+        x[b] = arith::subtract(multiply(low, cosine[b]), multiply(high, sine[b]));
+        x[b + kBlocks / 2] = add(multiply(high, cosine[b]), multiply(low, sine[b]));
+      }
+    }
+    std::int8_t* values = query ? own.queries[role] : own.new_rows[key ? 0 : 1];
+    float* scales = query ? own.query_scales[role] : own.new_scales[key ? 0 : 1];
 #pragma unroll
     for (uint b = 0; b < kBlocks; ++b) {
-      here = here && is_of(word[b], epoch);
-      x[b] = value_of(word[b]);
+      const uint largest = largest_magnitude(x[b]);
+      const float inverse = block_inverse(largest, arith::kInt8Levels);
+      values[b * kWarp + lane] = static_cast<std::int8_t>(arith::quantize(x[b], inverse));
+      float scale = arith::block_scale(largest, arith::kInt8Step);
+      if (query) scale = multiply(scale, model().softmax_scale);
+      if (lane == 0) scales[b] = scale;
     }
-    if (here) break;
-    patience.lose();
-  }
-  if (query || key) {
-    float sum = 0.0F;
-#pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) sum = add(sum, multiply(x[b], x[b]));
-    sum = tree_sum(sum);
-    const float factor = arith::reciprocal_sqrt(add(multiply(sum, model().inverse_head), model().epsilon));
-#pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) x[b] = multiply(multiply(x[b], factor), weight[b]);
-#pragma unroll
-    for (uint b = 0; b < kBlocks / 2; ++b) {
-      const float low = x[b];
-      const float high = x[b + kBlocks / 2];
-      x[b] = arith::subtract(multiply(low, cosine[b]), multiply(high, sine[b]));
-      x[b + kBlocks / 2] = add(multiply(high, cosine[b]), multiply(low, sine[b]));
-    }
-  }
-  std::int8_t* values = query ? shared().queries[warp] : shared().new_rows[key ? 0 : 1];
-  float* scales = query ? shared().query_scales[warp] : shared().new_scales[key ? 0 : 1];
-#pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) {
-    const uint largest = largest_magnitude(x[b]);
-    const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
-    values[b * kWarp + lane] = static_cast<std::int8_t>(arith::quantize(x[b], inverse));
-    float scale = arith::block_scale(largest, arith::kInt8Step);
-    if (query) scale = multiply(scale, model().softmax_scale);
-    if (lane == 0) scales[b] = scale;
   }
 }
 
-/// Keys of one split as the threads have them: kBlocks neighbours share a position.
-template <uint kBlocks>
+/// Keys of a warp's 32 positions as its lanes have them: kLanes neighbours share a row, 16 bytes each, and a
+/// lane has the scales of its own position, warp * 32 + lane.
+template <uint kDim>
 struct Keys {
-  int4 low[kBlocks], high[kBlocks];
-  float scale[kBlocks];
+  static constexpr uint kBlocks = kDim / arith::kBlock;
+  static constexpr uint kLanes = kDim / 16;
+  static constexpr uint kRows = kLanes;          // of a lane
+  static constexpr uint kStep = kWarp / kLanes;  // lane's rows: lane / kLanes + i * kStep
+  int4 row[kRows];
+  float scales[kBlocks];
 
   /// Positions below `count`; the rest is left alone.
-  __device__ void load(const CacheHead& head, uint count) {
-    const uint thread = thread_index();
-    const uint block = thread % kBlocks;
+  __device__ __forceinline__ void load(const CacheHead<kDim>& head, uint count, uint warp, uint lane) {
+    const std::byte* first = head.key(warp * kWarp) + lane * 16;
+    const uint mine = warp * kWarp + lane / kLanes;
 #pragma unroll
-    for (uint i = 0; i < kBlocks; ++i) {
-      const uint p = i * (kSplit / kBlocks) + thread / kBlocks;
-      if (p >= count) continue;
-      const auto* row = reinterpret_cast<const int4*>(head.key(p) + block * arith::kBlock);
-      low[i] = __ldcg(row);
-      high[i] = __ldcg(row + 1);
-      scale[i] = __ldcg(head.key_scales(p) + block);
+    for (uint i = 0; i < kRows; ++i) {
+      if (mine + i * kStep < count) row[i] = __ldcg(reinterpret_cast<const int4*>(first + i * kStep * kDim));
     }
+    const float* own = head.key_scales(warp * kWarp + lane);
+#pragma unroll
+    for (uint b = 0; b < kBlocks; b += 2) {
+      if (warp * kWarp + lane >= count) continue;
+      const float2 two = __ldcg(reinterpret_cast<const float2*>(own + b));
+      scales[b] = two.x;
+      scales[b + 1] = two.y;
+    }
+  }
+  /// The current position's key is not in the cache yet.
+  template <typename Memory>
+  __device__ __forceinline__ void insert(const Memory& own, uint newest, uint warp, uint lane) {
+    if (newest / kWarp != warp) return;
+#pragma unroll
+    for (uint i = 0; i < kRows; ++i) {
+      if (warp * kWarp + lane / kLanes + i * kStep == newest)
+        row[i] = reinterpret_cast<const int4*>(own.new_rows[0])[lane % kLanes];
+    }
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b) {
+      if (warp * kWarp + lane == newest) scales[b] = own.new_scales[0][b];
+    }
+  }
+  /// The score of the lane's position.
+  template <typename Memory>
+  __device__ __forceinline__ float score(Memory& own, uint query, uint warp, uint lane) const {
+    const int4 chunk = reinterpret_cast<const int4*>(own.queries[query])[lane % kLanes];
+    int* dots = own.dots[warp];
+#pragma unroll
+    for (uint i = 0; i < kRows; ++i) dots[i * kWarp + lane] = dot16(row[i], chunk, 0);
+    __syncwarp();
+    float sum = 0.0F;
+#pragma unroll
+    for (uint b = 0; b < kBlocks; b += 2) {
+      const int4 four = reinterpret_cast<const int4*>(dots + lane * kLanes)[b / 2];
+      const float first = dot_to_float(kDotStart + four.x + four.y);
+      const float second = dot_to_float(kDotStart + four.z + four.w);
+      sum = add(sum, multiply(multiply(first, scales[b]), own.query_scales[query][b]));
+      sum = add(sum, multiply(multiply(second, scales[b + 1]), own.query_scales[query][b + 1]));
+    }
+    __syncwarp();
+    return sum;
   }
 };
 
-/// One thread of each position writes its score.
-template <uint kBlocks>
-__device__ void write_scores(const Keys<kBlocks>& keys, uint query, uint seen, uint newest) {
-  const uint thread = thread_index();
-  const uint lane = thread % kWarp;
-  const uint block = thread % kBlocks;
-  const auto* words = reinterpret_cast<const int4*>(shared().queries[query] + block * arith::kBlock);
-  const int4 low = words[0];
-  const int4 high = words[1];
-  const float query_scale = shared().query_scales[query][block];
-  const auto* new_words = reinterpret_cast<const int4*>(shared().new_rows[0] + block * arith::kBlock);
-#pragma unroll
-  for (uint i = 0; i < kBlocks; ++i) {
-    const uint p = i * (kSplit / kBlocks) + thread / kBlocks;
-    int4 key_low = keys.low[i];
-    int4 key_high = keys.high[i];
-    float scale = keys.scale[i];
-    if (p == newest) {
-      key_low = new_words[0];
-      key_high = new_words[1];
-      scale = shared().new_scales[0][block];
-    }
-    const int dot = dot16(key_high, high, dot16(key_low, low, kDotStart));
-    const float term = multiply(multiply(dot_to_float(dot), scale), query_scale);
-    float score = 0.0F;
-#pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) {
-      score = add(score, __shfl_sync(kAllLanes, term, lane / kBlocks * kBlocks + b));
-    }
-    if (block == 0 && p < seen) shared().scores[p] = score;
-  }
+/// Four dot products of four bytes: each sum grows by signed `values` times unsigned `weights`.
+__device__ inline int dot4(uint values, uint weights, int sum) {
+  asm("dp4a.s32.u32 %0, %1, %2, %0;" : "+r"(sum) : "r"(values), "r"(weights));
+  return sum;
 }
+
+/// Values of a warp's positions, kDims of their dimensions: kLanes neighbours share a row, 16 bytes each.
+template <uint kHeadDim, uint kDims>
+struct Values {
+  static constexpr uint kLanes = kDims / kPartDims;
+  static constexpr uint kRows = kLanes;          // of a lane
+  static constexpr uint kStep = kWarp / kLanes;  // lane's rows: lane / kLanes + i * kStep
+  int4 row[kRows];
+
+  __device__ __forceinline__ void load(const CacheHead<kHeadDim>& head, uint first, uint count, uint warp,
+                                       uint lane) {
+#pragma unroll
+    for (uint i = 0; i < kRows; ++i) {
+      const uint p = warp * kWarp + lane / kLanes + i * kStep;
+      if (p < count)
+        row[i] = __ldcg(reinterpret_cast<const int4*>(head.value(p) + first + lane % kLanes * kPartDims));
+    }
+  }
+  template <typename Memory>
+  __device__ __forceinline__ void insert(const Memory& own, uint first, uint newest, uint warp, uint lane) {
+    if (newest / kWarp != warp) return;
+#pragma unroll
+    for (uint i = 0; i < kRows; ++i) {
+      if (warp * kWarp + lane / kLanes + i * kStep == newest)
+        row[i] = *reinterpret_cast<const int4*>(own.new_rows[1] + first + lane % kLanes * kPartDims);
+    }
+  }
+  /// Where the weight of a warp's position stands, so that a lane's rows are neighbours.
+  __device__ static uint place(uint position) { return position % kStep * kRows + position / kStep; }
+
+  /// The lane's rows, weighted: sums [heads][16].
+  template <uint kHeads, typename Memory>
+  __device__ __forceinline__ void weigh(const Memory& own, uint warp, uint lane,
+                                        int (&sums)[kHeads][kPartDims]) const {
+    const uint block = lane % kLanes * kPartDims / arith::kBlock;
+    if constexpr (kRows >= 4) {
+      // Four rows at a time: their bytes of a dimension become a word.
+      constexpr uint kFours = kRows / 4;
+      uint high[kHeads][kFours], low[kHeads][kFours];
+#pragma unroll
+      for (uint h = 0; h < kHeads; ++h) {
+#pragma unroll
+        for (uint f = 0; f < kFours; ++f) {
+          const auto& halves = own.rounded[warp][h][block];
+          high[h][f] = reinterpret_cast<const uint*>(halves[0])[lane / kLanes * kFours + f];
+          low[h][f] = reinterpret_cast<const uint*>(halves[1])[lane / kLanes * kFours + f];
+        }
+      }
+#pragma unroll
+      for (uint w = 0; w < 4; ++w) {
+        int upper[kHeads][4] = {}, lower[kHeads][4] = {};
+#pragma unroll
+        for (uint f = 0; f < kFours; ++f) {
+          const auto word = [&](uint i) {
+            const int4& bytes = row[4 * f + i];
+            return static_cast<uint>(w == 0 ? bytes.x : w == 1 ? bytes.y : w == 2 ? bytes.z : bytes.w);
+          };
+          const uint a = __byte_perm(word(0), word(1), 0x5140);
+          const uint b = __byte_perm(word(2), word(3), 0x5140);
+          const uint c = __byte_perm(word(0), word(1), 0x7362);
+          const uint d = __byte_perm(word(2), word(3), 0x7362);
+          const uint values[4] = {__byte_perm(a, b, 0x5410), __byte_perm(a, b, 0x7632),
+                                  __byte_perm(c, d, 0x5410), __byte_perm(c, d, 0x7632)};
+#pragma unroll
+          for (uint h = 0; h < kHeads; ++h) {
+#pragma unroll
+            for (uint i = 0; i < 4; ++i) {
+              upper[h][i] = dot4(values[i], high[h][f], upper[h][i]);
+              lower[h][i] = dot4(values[i], low[h][f], lower[h][i]);
+            }
+          }
+        }
+#pragma unroll
+        for (uint h = 0; h < kHeads; ++h) {
+#pragma unroll
+          for (uint i = 0; i < 4; ++i) sums[h][4 * w + i] = upper[h][i] * 256 + lower[h][i];
+        }
+      }
+    } else {
+#pragma unroll
+      for (uint h = 0; h < kHeads; ++h) {
+#pragma unroll
+        for (uint i = 0; i < kRows; ++i) {
+          const auto& halves = own.rounded[warp][h][block];
+          const uint place = lane / kLanes * kRows + i;
+          const int weight = halves[0][place] * 256 + halves[1][place];
+          const int words[4] = {row[i].x, row[i].y, row[i].z, row[i].w};
+#pragma unroll
+          for (uint d = 0; d < kPartDims; ++d) {
+            const int product = weight * (words[d / 4] << (24 - d % 4 * 8) >> 24);
+            sums[h][d] = i == 0 ? product : sums[h][d] + product;
+          }
+        }
+      }
+    }
+  }
+  /// Sums over the warp's lanes go to `out` [kDims].
+  __device__ __forceinline__ static void add_lanes(int (&sums)[kPartDims], int* out, uint lane) {
+    if constexpr (kLanes == 1) {
+      int mine = 0;
+#pragma unroll
+      for (uint d = 0; d < kPartDims; ++d) {
+        const int sum = __reduce_add_sync(kAllLanes, sums[d]);
+        if (lane == d) mine = sum;
+      }
+      if (lane < kPartDims) out[lane] = mine;
+    } else {
+      // Each step halves the dimensions that a lane goes on with, and doubles what its sums are of.
+      uint dim = lane % kLanes * kPartDims;
+      constexpr uint kLeft = kPartDims * kLanes / kWarp;
+      uint step = kWarp / 2;
+#pragma unroll
+      for (uint count = kPartDims / 2; count >= kLeft; count /= 2) {
+        const bool upper = (lane & step) != 0;
+        if (upper) dim += count;
+#pragma unroll
+        for (uint d = 0; d < count; ++d) {
+          const int sent = upper ? sums[d] : sums[d + count];
+          const int kept = upper ? sums[d + count] : sums[d];
+          sums[d] = kept + __shfl_xor_sync(kAllLanes, sent, step);
+        }
+        step /= 2;
+        if (count == 1) break;
+      }
+#pragma unroll
+      for (uint d = 0; d < kLeft; ++d) out[dim + d] = sums[d];
+    }
+  }
+};
 
 /// An integer that orders like the float, NaN above everything.
 __device__ inline uint ordered(float value) {
@@ -209,217 +313,264 @@ __device__ inline float from_ordered(uint key) {
 
 /// The largest of what the warps left in `largest`.
 __device__ inline uint largest_of(const uint (&largest)[kWarps]) {
-  uint all = largest[0];
-#pragma unroll
-  for (uint w = 1; w < kWarps; ++w) all = max(all, largest[w]);
-  return all;
+  const auto* words = reinterpret_cast<const uint4*>(largest);
+  const uint4 a = words[0];
+  const uint4 b = words[1];
+  return max(max(max(a.x, a.y), max(a.z, a.w)), max(max(b.x, b.y), max(b.z, b.w)));
 }
 
-/// The norm warp's part of a job: the denominator, 32 partial sums of every 32nd weight and a tree.
-__device__ inline void sum_weights() {
+/// The norm warp's part of a job: denominators, 32 partial sums of every 32nd weight and a tree.
+template <typename Model>
+__device__ inline void sum_weights(uint heads) {
   sync(kSquaresReady, kNormThreads);
-  float sum = 0.0F;
+  auto& own = block_of<Model>().attention;
+  const uint lane = lane_index();
+#pragma unroll 1
+  for (uint h = 0; h < heads; ++h) {
+    float sum = 0.0F;
 #pragma unroll
-  for (uint i = 0; i < kWarps; ++i) sum = add(sum, shared().scores[i * kWarp + thread_index() % kWarp]);
-  sum = tree_sum(sum);
-  if (thread_index() % kWarp == 0) shared().factor = sum;
-  __threadfence_block();
-  arrive(kFactorReady, kNormThreads);
+    for (uint i = 0; i < kWarps; ++i) sum = add(sum, own.weights[h][i * kWarp + lane]);
+    sum = tree_sum(sum);
+    if (lane == 0) own.denominators[h] = sum;
+  }
+  sync(kSumsReady, kNormThreads);
 }
 
-/// 16 dimensions of the new position's or a cached value row.
-__device__ inline int4 value_words(const CacheHead& head, uint p, uint newest, uint dim) {
-  if (p == newest) return *reinterpret_cast<const int4*>(shared().new_rows[1] + dim);
-  return __ldcg(reinterpret_cast<const int4*>(head.value(p) + dim));
+/// One of a job's outputs.
+template <typename Model>
+__device__ __forceinline__ void hand_on(uint splits, uint split, uint query_head, uint dim, float output,
+                                        float denominator, uint epoch) {
+  const PersistentExchange& exchange = model().exchange;
+  if (splits == 1) {
+    // The merge of a single split: its factor is exp(0), which is 1.
+    publish(exchange.mixed + word_place(query_head * Model::kHeadDim + dim),
+            multiply(output, arith::reciprocal(denominator)), epoch);
+  } else {
+    publish(exchange.splits + (std::size_t{query_head} * model().max_splits + split) * Model::kHeadDim + dim,
+            output, epoch);
+  }
 }
 
-/// From scores to the output of dimensions [first, first + dims) of one query head over one split.
-template <uint kBlocks>
-__device__ void attend_job(const Jobs& jobs, const CacheHead& head, uint split, uint query, uint first,
-                           uint dims, uint seen, uint newest, uint epoch) {
+/// The block's jobs of one kind: kDims dimensions of kHeads query heads (one, or the whole group).
+template <typename Model, uint kDims, uint kHeads>
+__device__ __noinline__ void attend_jobs(Stream stream, const PersistentLayer& layer, uint position,
+                                         uint epoch) {
+  using Own = AttentionMemory<Model::kGroup, Model::kHeadDim>;
+  constexpr uint kDim = Model::kHeadDim;
+  constexpr uint kScales = (kDims + arith::kBlock - 1) / arith::kBlock;
+  constexpr uint kPair = kHeads == 1 ? 1 : Own::kPair;
+  Own& own = block_of<Model>().attention;
+  const Plan& plan = shared().plan;
   const uint warp = thread_index() / kWarp;
   const uint lane = thread_index() % kWarp;
-  const uint p = thread_index();
-  const bool sees = p < seen;
-  const uint first_block = first / arith::kBlock;
-  const uint blocks = (dims + arith::kBlock - 1) / arith::kBlock;
-  float value_scales[kBlocks];
-  int4 values{};
-#pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) {
-    value_scales[b] = 0.0F;
-    if (b >= blocks || !sees) continue;
-    value_scales[b] = p == newest ? shared().new_scales[1][first_block + b]
-                                  : __ldcg(head.value_scales(p) + first_block + b);
-  }
-  if (sees) values = value_words(head, p, newest, first);
+  const uint p = warp * kWarp + lane;
+  Keys<kDim> keys{};
+  Values<kDim, kDims> values{};
+  float value_scales[kScales] = {};
 
-  const float score = sees ? shared().scores[p] : 0.0F;
-  const uint warp_largest = __reduce_max_sync(kAllLanes, sees ? ordered(score) : 0U);
-  if (lane == 0) shared().largest[0][warp] = warp_largest;
-  sync(kTermsReady, kThreads);
-  const float maximum = from_ordered(largest_of(shared().largest[0]));
-  const float weight = sees ? arith::exponential(arith::subtract(score, maximum)) : 0.0F;
-  shared().scores[p] = weight;
-#pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) {
-    if (b >= blocks) continue;
-    const float scaled = sees ? multiply(weight, value_scales[b]) : 0.0F;
-    shared().scaled[b][p] = scaled;
-    const uint largest = largest_magnitude(scaled);
-    if (lane == 0) shared().largest[1 + b][warp] = largest;
-  }
-  arrive(kSquaresReady, kNormThreads);
-  sync(kTermsReady, kThreads);
-
-  // Not unrolled: all pieces at once would not fit the registers.
-#pragma unroll 1
-  for (uint dim = 0; dim < dims; dim += kPartDims) {
-    const int words[4] = {values.x, values.y, values.z, values.w};
-    if (dim + kPartDims < dims && sees) values = value_words(head, p, newest, first + dim + kPartDims);
-    const uint b = dim / arith::kBlock;
-    const uint largest = largest_of(shared().largest[1 + b]);
-    const int rounded =
-        arith::quantize(shared().scaled[b][p], arith::block_inverse(largest, arith::kWeightLevels));
-    int mine = 0;  // lane d keeps the sum of dimension d
-#pragma unroll
-    for (uint d = 0; d < kPartDims; ++d) {
-      const int value = words[d / 4] << (24 - d % 4 * 8) >> 24;
-      const int sum = __reduce_add_sync(kAllLanes, rounded * value);
-      if (lane == d) mine = sum;
-    }
-    if (lane < kPartDims) shared().sums[warp][dim + lane] = mine;
-  }
-  sync(kTermsReady, kThreads);
-  sync(kFactorReady, kNormThreads);
-  const uint query_head = jobs.kv_head * jobs.group + query;
-  if (p < dims) {
-    int sum = 0;
-#pragma unroll
-    for (uint w = 0; w < kWarps; ++w) sum += shared().sums[w][p];
-    const uint largest = largest_of(shared().largest[1 + p / arith::kBlock]);
-    const float output = multiply(arith::to_float(sum), arith::block_scale(largest, arith::kWeightStep));
-    const uint dim = first + p;
-    if (jobs.splits == 1) {
-      // The merge of a single split: its factor is exp(0), which is 1.
-      publish(model().exchange.mixed + query_head * model().head_dim + dim,
-              multiply(output, arith::reciprocal(shared().factor)), epoch);
+  uint split = 0, query = 0, first = 0;
+  const auto locate = [&](uint job) {
+    if (kHeads > 1 || Model::kGroup == 1) {
+      split = job;
     } else {
-      publish(model().exchange.splits +
-                  (std::size_t{query_head} * model().max_splits + split) * model().head_dim + dim,
-              output, epoch);
+      first = (job & ((1U << plan.part_bits) - 1U)) * kDims;
+      split = (job >> plan.part_bits) / Model::kGroup;
+      query = (job >> plan.part_bits) % Model::kGroup;
     }
-  }
-  if (jobs.splits > 1 && first == 0 && p < 2) {
-    publish(model().exchange.statistics + (std::size_t{query_head} * model().max_splits + split) * 2 + p,
-            p == 0 ? maximum : shared().factor, epoch);
+    if (kHeads == 1 && Model::kGroup == 1) {
+      first = (job & ((1U << plan.part_bits) - 1U)) * kDims;
+      split = job >> plan.part_bits;
+    }
+  };
+  const auto cached = [&] { return split + 1 == plan.splits ? position % kSplit : kSplit; };
+  const auto load_values = [&] {
+    const auto head = cache_head<Model>(layer.cache, split, plan.kv_head);
+    values.load(head, first, cached(), warp, lane);
+#pragma unroll
+    for (uint b = 0; b < kScales; ++b) {
+      if (p < cached()) value_scales[b] = __ldcg(head.value_scales(p) + first / arith::kBlock + b);
+    }
+  };
+
+  locate(plan.member);
+  keys.load(cache_head<Model>(layer.cache, split, plan.kv_head), cached(), warp, lane);
+  load_values();
+  prepare_heads<Model>(layer, plan.kv_head, position, epoch);
+  sync(kTermsReady, kThreads);
+  allow(tile_of(stream), shared().burst);
+#pragma unroll 1
+  for (uint job = plan.member;;) {
+    const bool last = split + 1 == plan.splits;
+    const uint seen = last ? position % kSplit + 1 : kSplit;
+    const bool sees = p < seen;
+    if (last) {
+      keys.insert(own, seen - 1, warp, lane);
+      values.insert(own, first, seen - 1, warp, lane);
+      if (p == seen - 1) {
+#pragma unroll
+        for (uint b = 0; b < kScales; ++b) value_scales[b] = own.new_scales[1][first / arith::kBlock + b];
+      }
+    }
+    float scores[kHeads];
+#pragma unroll
+    for (uint h = 0; h < kHeads; ++h) {
+      scores[h] = keys.score(own, query + h, warp, lane);
+      const uint largest = __reduce_max_sync(kAllLanes, sees ? ordered(scores[h]) : 0U);
+      if (lane == 0) own.largest_score[h][warp] = largest;
+    }
+    const uint this_split = split;
+    const uint this_query = query;
+    const uint this_first = first;
+    const uint next = job + plan.members;
+    const bool more = next < plan.jobs;
+    if (more) {
+      locate(next);
+      keys.load(cache_head<Model>(layer.cache, split, plan.kv_head), cached(), warp, lane);
+    }
+    sync(kTermsReady, kThreads);
+#pragma unroll
+    for (uint h = 0; h < kHeads; ++h) {
+      const float maximum = from_ordered(largest_of(own.largest_score[h]));
+      scores[h] = sees ? arith::exponential(arith::subtract(scores[h], maximum)) : 0.0F;
+      own.weights[h][p] = scores[h];
+#pragma unroll
+      for (uint b = 0; b < kScales; ++b) {
+        const uint largest = largest_magnitude(sees ? multiply(scores[h], value_scales[b]) : 0.0F);
+        if (lane == 0) own.largest_scaled[h][b][warp] = largest;
+      }
+    }
+    arrive(kSquaresReady, kNormThreads);
+    sync(kTermsReady, kThreads);
+#pragma unroll
+    for (uint pair = 0; pair < kHeads; pair += kPair) {
+      if (pair > 0) sync(kTermsReady, kThreads);  // the sums of the pair before have been read
+#pragma unroll
+      for (uint h = 0; h < kPair; ++h) {
+#pragma unroll
+        for (uint b = 0; b < kScales; ++b) {
+          const float inverse =
+              block_inverse(largest_of(own.largest_scaled[pair + h][b]), arith::kWeightLevels);
+          const float scaled = sees ? multiply(scores[pair + h], value_scales[b]) : 0.0F;
+          const auto weight = static_cast<uint>(arith::quantize(scaled, inverse));
+          auto& halves = own.rounded[warp][h][b];
+          halves[0][Values<kDim, kDims>::place(lane)] = static_cast<std::uint8_t>(weight >> 8U);
+          halves[1][Values<kDim, kDims>::place(lane)] = static_cast<std::uint8_t>(weight);
+        }
+      }
+      __syncwarp();
+      int sums[kPair][kPartDims];
+      values.template weigh<kPair>(own, warp, lane, sums);
+#pragma unroll
+      for (uint h = 0; h < kPair; ++h) values.add_lanes(sums[h], own.sums[h][warp], lane);
+      if (pair + kPair >= kHeads) {
+        if (more) load_values();
+        sync(kSumsReady, kNormThreads);
+      } else {
+        sync(kTermsReady, kThreads);
+      }
+#pragma unroll 1
+      for (uint i = thread_index(); i < kPair * kDims; i += kThreads) {
+        const uint h = i / kDims;
+        const uint dim = i % kDims;
+        int sum = 0;
+#pragma unroll
+        for (uint w = 0; w < kWarps; ++w) sum += own.sums[h][w][dim];
+        const uint largest = largest_of(own.largest_scaled[pair + h][dim / arith::kBlock]);
+        const float output = multiply(arith::to_float(sum), arith::block_scale(largest, arith::kWeightStep));
+        hand_on<Model>(plan.splits, this_split, plan.kv_head * Model::kGroup + this_query + pair + h,
+                       this_first + dim, output, own.denominators[pair + h], epoch);
+      }
+    }
+    if (plan.splits > 1 && this_first == 0 && p < 2 * kHeads) {
+      const uint head = plan.kv_head * Model::kGroup + this_query + p / 2;
+      publish(model().exchange.statistics + (std::size_t{head} * model().max_splits + this_split) * 2 + p % 2,
+              p % 2 == 0 ? from_ordered(largest_of(own.largest_score[p / 2])) : own.denominators[p / 2],
+              epoch);
+    }
+    if (last && this_query == 0 && this_first == 0) {
+      // The new key and value go to the cache, for the steps after this one.
+      const auto head = cache_head<Model>(layer.cache, this_split, plan.kv_head);
+      const bool key = warp == kWarps - 1;
+      if (warp >= kWarps - 2) {
+        std::byte* row = key ? head.key(seen - 1) : head.value(seen - 1);
+        float* scales = key ? head.key_scales(seen - 1) : head.value_scales(seen - 1);
+        const uint which = key ? 0 : 1;
+        if (lane < kDim / 4)
+          reinterpret_cast<int*>(row)[lane] = reinterpret_cast<const int*>(own.new_rows[which])[lane];
+        if (lane < kDim / arith::kBlock) scales[lane] = own.new_scales[which][lane];
+      }
+    }
+    if (!more) return;
+    job = next;
   }
 }
 
-/// Splits in ascending order, 16 dimensions of a query head at a time. `scratch`: max_splits * 18 floats.
-__device__ inline void merge_splits(uint splits, uint epoch, float* scratch) {
-  const uint lane = thread_index() % kWarp;
-  float* outputs = scratch;                       // [splits][16]
-  float* factors = scratch + splits * kPartDims;  // [splits]
+/// Splits in ascending order, 16 dimensions of a query head at a time.
+template <typename Model>
+__device__ __noinline__ void merge_splits(uint splits, uint epoch) {
+  const uint thread = thread_index();
+  float* outputs = block_of<Model>().scratch();   // [splits][16]
+  float* factors = outputs + splits * kPartDims;  // [splits]
   float* denominators = factors + splits;         // [splits]
-  const uint pieces = model().heads * model().head_dim / kPartDims;
-  for (uint piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-    const uint head = piece * kPartDims / model().head_dim;
-    const uint dim = piece * kPartDims % model().head_dim;
+  constexpr uint kPieces = Model::kHeads * Model::kHeadDim / kPartDims;
+#pragma unroll 1
+  for (uint piece = blockIdx.x; piece < kPieces; piece += gridDim.x) {
+    const uint head = piece * kPartDims / Model::kHeadDim;
+    const uint dim = piece * kPartDims % Model::kHeadDim;
     const std::size_t first = std::size_t{head} * model().max_splits;
-    for (uint i = thread_index(); i < splits * 2; i += kThreads) {
+    for (uint i = thread; i < splits * kPartDims; i += kThreads) {
+      outputs[i] = await(
+          model().exchange.splits + (first + i / kPartDims) * Model::kHeadDim + dim + i % kPartDims, epoch);
+    }
+    // From the other end, by threads that had nothing to do.
+    for (uint i = kThreads - 1 - thread; i < splits * 2; i += kThreads) {
       const float value = await(model().exchange.statistics + first * 2 + i, epoch);
       (i % 2 == 0 ? factors : denominators)[i / 2] = value;
     }
-    for (uint i = thread_index(); i < splits * kPartDims; i += kThreads) {
-      outputs[i] = await(
-          model().exchange.splits + (first + i / kPartDims) * model().head_dim + dim + i % kPartDims, epoch);
-    }
     sync(kTermsReady, kThreads);
-    uint largest = 0;
-    for (uint s = lane; s < splits; s += kWarp) largest = max(largest, ordered(factors[s]));
-    const float maximum = from_ordered(__reduce_max_sync(kAllLanes, largest));
-    sync(kTermsReady, kThreads);
-    for (uint s = thread_index(); s < splits; s += kThreads) {
-      factors[s] = arith::exponential(arith::subtract(factors[s], maximum));
-    }
-    sync(kTermsReady, kThreads);
-    if (thread_index() < kPartDims) {
-      float sum = 0.0F;
-      float denominator = 0.0F;
-#pragma unroll 4
-      for (uint s = 0; s < splits; ++s) {
-        denominator = add(denominator, multiply(factors[s], denominators[s]));
-        sum = add(sum, multiply(factors[s], outputs[s * kPartDims + thread_index()]));
+    if (thread < kWarp) {
+      uint largest = 0;
+      for (uint s = thread; s < splits; s += kWarp) largest = max(largest, ordered(factors[s]));
+      const float maximum = from_ordered(__reduce_max_sync(kAllLanes, largest));
+      for (uint s = thread; s < splits; s += kWarp) {
+        factors[s] = arith::exponential(arith::subtract(factors[s], maximum));
       }
-      publish(model().exchange.mixed + piece * kPartDims + thread_index(),
-              multiply(sum, arith::reciprocal(denominator)), epoch);
+      __syncwarp();
+      if (thread < kPartDims) {
+        float sum = 0.0F;
+        float denominator = 0.0F;
+#pragma unroll 4
+        for (uint s = 0; s < splits; ++s) {
+          denominator = add(denominator, multiply(factors[s], denominators[s]));
+          sum = add(sum, multiply(factors[s], outputs[s * kPartDims + thread]));
+        }
+        publish(model().exchange.mixed + word_place(piece * kPartDims + thread),
+                multiply(sum, arith::reciprocal(denominator)), epoch);
+      }
     }
-    sync(kTermsReady, kThreads);
+    if (piece + gridDim.x < kPieces) sync(kTermsReady, kThreads);
   }
 }
 
-/// A warp writes one row of int8 and its scales.
-template <uint kBlocks>
-__device__ inline void write_row(std::byte* row, float* scales, const std::int8_t* values,
-                                 const float* value_scales) {
-  const uint lane = thread_index() % kWarp;
-  if (lane < kBlocks * arith::kBlock / 4) {
-    reinterpret_cast<int*>(row)[lane] = reinterpret_cast<const int*>(values)[lane];
+template <typename Model>
+__device__ __forceinline__ void attention(Stream stream, const PersistentLayer& layer, uint position,
+                                          uint epoch) {
+  constexpr uint kDim = Model::kHeadDim;
+  const Plan& plan = shared().plan;
+  if (plan.member >= plan.jobs) {
+    allow(tile_of(stream), shared().burst);
+  } else if (plan.whole != 0) {
+    attend_jobs<Model, kDim, Model::kGroup>(stream, layer, position, epoch);
+  } else if (plan.part_bits == 0) {
+    attend_jobs<Model, kDim, 1>(stream, layer, position, epoch);
+  } else if (plan.part_bits == 1) {
+    attend_jobs<Model, kDim / 2, 1>(stream, layer, position, epoch);
+  } else if (plan.part_bits == 2) {
+    attend_jobs<Model, kDim / 4, 1>(stream, layer, position, epoch);
+  } else if constexpr (kDim / 8 >= kPartDims) {
+    attend_jobs<Model, kDim / 8, 1>(stream, layer, position, epoch);
   }
-  if (lane < kBlocks) scales[lane] = value_scales[lane];
-}
-
-/// The new key and value go to the cache, for the steps after this one.
-template <uint kBlocks>
-__device__ inline void append(std::byte* cache, const Jobs& jobs, uint position) {
-  const uint p = position % kSplit;
-  const CacheHead head = cache_head(cache, position / kSplit, jobs.kv_head);
-  const uint warp = thread_index() / kWarp;
-  if (warp == kWarps - 1) {
-    write_row<kBlocks>(const_cast<std::byte*>(head.key(p)), const_cast<float*>(head.key_scales(p)),
-                       shared().new_rows[0], shared().new_scales[0]);
-  } else if (warp == kWarps - 2) {
-    write_row<kBlocks>(const_cast<std::byte*>(head.value(p)), const_cast<float*>(head.value_scales(p)),
-                       shared().new_rows[1], shared().new_scales[1]);
-  }
-}
-
-template <uint kBlocks>
-__device__ __forceinline__ void attention(Stream stream, const float* query_norm, const float* key_norm,
-                                          std::byte* cache, uint position, uint epoch) {
-  const Jobs jobs(position);
-  const uint per_split = jobs.group * jobs.parts;
-  const uint dims = model().head_dim / jobs.parts;
-  bool prepared = false;
-  for (uint job = jobs.member; job < jobs.count; job += jobs.members) {
-    const uint split = job / per_split;
-    const uint query = job % per_split / jobs.parts;
-    const uint first = job % jobs.parts * dims;
-    const uint begin = split * kSplit;
-    const bool last = split + 1 == jobs.splits;
-    const uint seen = last ? position + 1 - begin : kSplit;
-    const uint newest = last ? position - begin : kSplit;  // kSplit: not in this split
-    const CacheHead head = cache_head(cache, split, jobs.kv_head);
-    Keys<kBlocks> keys;
-    keys.load(head, last ? newest : kSplit);
-    if (!prepared) {
-      prepare_heads<kBlocks>(query_norm, key_norm, jobs, position, epoch);
-      sync(kTermsReady, kThreads);
-      allow(tile_of(stream), shared().burst);
-      prepared = true;
-    }
-    write_scores<kBlocks>(keys, query, seen, newest);
-    sync(kTermsReady, kThreads);
-    attend_job<kBlocks>(jobs, head, split, query, first, dims, seen, newest, epoch);
-    if (last && query == 0 && first == 0) append<kBlocks>(cache, jobs, position);
-    if (job + jobs.members < jobs.count) sync(kTermsReady, kThreads);
-  }
-  if (!prepared) allow(tile_of(stream), shared().burst);
-  if (jobs.splits > 1) {
-    sync(kTermsReady, kThreads);
-    merge_splits(jobs.splits, epoch, terms_buffer(0));
-  }
+  if (plan.splits > 1) merge_splits<Model>(plan.splits, epoch);
 }
 
 }  // namespace inferno::cuda::persistent

@@ -1,0 +1,211 @@
+#pragma once
+
+#include "backend/cuda/module/kernels/exchange.cuh"
+#include "backend/cuda/module/persistent_plan.hpp"
+#include "backend/cuda/persistent.hpp"
+
+/// A block of the persistent kernel: its warps, its share of each matrix, its memory. What depends on the
+/// model's shape is known to the compiler (Model is a Shape of persistent.cu): loops unroll to straight code,
+/// and arrays stay in registers.
+namespace inferno::cuda::persistent {
+
+constexpr uint kWarps = 8;  // that multiply
+constexpr uint kThreads = kWarps * kWarp;
+constexpr uint kNormWarp = kWarps;  // sums squares and softmax denominators beside them
+constexpr uint kFetchWarp = kWarps + 1;
+constexpr uint kAllThreads = (kWarps + 2) * kWarp;
+constexpr uint kNormThreads = kThreads + kWarp;
+
+// Barriers beside number 0, __syncthreads.
+constexpr uint kSquaresReady = 1;  // the vector, or weights of positions, stand in shared memory for the norm warp
+constexpr uint kSumsReady = 2;     // the norm warp has its answer, and the others theirs
+constexpr uint kTermsReady = 3;    // of the warps that multiply
+constexpr uint kStepDone = 4;      // theirs and the norm warp's
+
+constexpr uint kHalf = arith::kSegment / 2;  // columns of a half segment
+constexpr uint kHalfBlocks = kSegmentBlocks / 2;
+constexpr uint kTileUnits = 4;  // segments of a panel that one bulk copy brings
+constexpr uint kTileBytes = kTileUnits * kQ8SegmentBytes;
+constexpr uint kTermStride = kSegmentBlocks * gpu::kPanel + gpu::kPanel;  // padded against bank conflicts
+constexpr uint kMostItems = 6;  // (panel, half segment) of a warp whose weights stand in registers
+constexpr uint kMostChunk = 3;  // half segments of a warp whose activations stand in registers
+constexpr uint kSlots = 16;     // of the ring
+constexpr uint kUsualBlocks = 132;
+constexpr uint kSplit = arith::kSplit;
+constexpr uint kPartDims = 16;  // of the smallest part of a head: one 16-byte load of a value row
+
+/// A matrix product as the compiler knows it. `kRows`: of one part, 0 if it is not known. `kTwin`: there are
+/// two parts, whose rows belong together.
+template <uint kColumnsOf, uint kRowsOf, bool kTwinOf>
+struct Matrix {
+  static constexpr bool kTwin = kTwinOf;
+  static constexpr uint kSegments = kColumnsOf / arith::kSegment;
+  static constexpr uint kHalves = 2 * kSegments;
+  static constexpr uint kRounds = (kHalves + kWarps - 1) / kWarps;  // half segments of a warp
+  static constexpr uint kChunk = kRounds < kMostChunk ? kRounds : kMostChunk;
+  static constexpr uint kChunks = (kRounds + kChunk - 1) / kChunk;
+  // Short vectors: several warps have the same columns and share the panels.
+  static constexpr uint kGroups = kHalves < kWarps ? kWarps / kHalves : 1;
+  static constexpr uint kParts = kTwin ? 2 : 1;
+  /// Panels that are worked on together: their weights must fit the registers, their tiles half the ring.
+  static constexpr uint batch() {
+    const uint panels = kRowsOf / gpu::kPanel;
+    uint most = kMostItems / kChunk * kGroups / kParts;
+    if (panels != 0 && most > (panels + kUsualBlocks - 1) / kUsualBlocks)
+      most = (panels + kUsualBlocks - 1) / kUsualBlocks;
+    const uint tiles = (kSegments + kTileUnits - 1) / kTileUnits * kParts;
+    if (most > kSlots / 2 / tiles) most = kSlots / 2 / tiles;
+    if (most > kWarps / kParts) most = kWarps / kParts;
+    return most == 0 ? 1 : most;
+  }
+  static constexpr uint kBatch = batch();
+  static constexpr uint kPanels = kBatch * kParts;  // with those of the second part
+  static constexpr uint kMine = (kPanels + kGroups - 1) / kGroups;
+  static constexpr uint kTermFloats = kPanels * kSegments * kTermStride;
+  /// Tiles of a batch of so many panels of one part.
+  static constexpr __host__ __device__ uint tiles(uint panels) {
+    return kSegments % kTileUnits == 0 ? panels * (kSegments / kTileUnits)
+                                       : (panels * kSegments + kTileUnits - 1) / kTileUnits;
+  }
+};
+
+/// What a block has of a matrix.
+struct Share {
+  uint first_panel;
+  uint panels;
+
+  Share() = default;
+  __device__ explicit Share(uint all) {
+    first_panel = static_cast<uint>(std::uint64_t{all} * blockIdx.x / gridDim.x);
+    panels = static_cast<uint>(std::uint64_t{all} * (blockIdx.x + 1) / gridDim.x) - first_panel;
+  }
+};
+
+/// Who attends to what in a step: the blocks are shared out among the KV heads, and those of a KV head share
+/// its jobs. A job is a split and either all query heads of the group or one of them, then possibly a part of
+/// its dimensions.
+struct Plan {
+  uint kv_head, member, members;
+  uint splits, jobs;  // jobs 0: the block attends to nothing
+  uint part_bits;     // a head has 1 << part_bits parts
+  uint whole;         // all query heads at once
+
+  /// Jobs of this block.
+  __device__ uint mine() const { return member < jobs ? (jobs - member + members - 1) / members : 0; }
+};
+
+/// What a block has in shared memory that does not depend on the model's shape.
+struct Shared {
+  std::uint64_t full[kSlots];
+  volatile std::uint64_t factor;  // 1 / rms with the norm that it belongs to
+  uint burst;                     // tiles that may be fetched at a time inside the layers
+  Share qkv, output, gate, down, head;
+  Plan plan;
+  PersistentModel model;
+  PersistentStep step;
+  int token;
+  bool cancelled;
+  bool going;             // a step follows
+  volatile uint allowed;  // tiles that may have been fetched; one thread writes it
+  volatile uint over;     // no step follows
+  uint best_key[kWarps], best_index[kWarps];
+};
+
+/// A vector on its way into the products: the quantized half segment of a warp.
+struct alignas(16) HalfSegment {
+  std::int8_t values[kHalf];
+  float scales[kHalfBlocks];
+};
+
+/// What attention has in shared memory.
+template <uint kGroup, uint kDim>
+struct AttentionMemory {
+  static constexpr uint kBlocks = kDim / arith::kBlock;
+  static constexpr uint kPair = kGroup % 2 == 0 ? 2 : 1;  // query heads whose values are summed together
+  alignas(16) std::int8_t queries[kGroup][kDim];
+  alignas(16) std::int8_t new_rows[2][kDim];  // key, value
+  alignas(16) float query_scales[kGroup][kBlocks];
+  alignas(16) float new_scales[2][kBlocks];
+  alignas(16) int dots[kWarps][kWarp * 2 * kBlocks];  // of 16 elements of a key
+  // Weights of 15 bits of a warp's positions: the upper 7, the lower 8.
+  alignas(16) std::uint8_t rounded[kWarps][kPair][kBlocks][2][kWarp];
+  alignas(16) int sums[kPair][kWarps][kDim];
+  float weights[kGroup][kSplit];  // exp(score - maximum)
+  alignas(16) uint largest_score[kGroup][kWarps];
+  alignas(16) uint largest_scaled[kGroup][kBlocks][kWarps];
+  float denominators[kGroup];
+};
+
+/// All of a block's memory, behind the ring. Behind it lie the layers' pointers and the scratch of merging,
+/// max_splits * (kPartDims + 2) floats.
+template <typename Model>
+struct alignas(16) Block : Shared {
+  alignas(16) float vector[Model::kHidden];           // before it is weighed, for the norm warp
+  float own_rows[Model::kMostOwnRows];    // residual stream of the rows whose O and down products are here
+  HalfSegment halves[kWarps][Model::kMostRounds];
+  float terms[2][Model::kTermFloats];
+  AttentionMemory<Model::kGroup, Model::kHeadDim> attention;
+
+  __device__ PersistentLayer* layers() { return reinterpret_cast<PersistentLayer*>(this + 1); }
+  __device__ float* scratch() { return reinterpret_cast<float*>(layers() + this->model.layers); }
+};
+
+/// What does not change from launch to launch; the host writes it when it does. Blocks copy it to shared
+/// memory: what stands in constant memory is loaded once, ahead of all loops, and fills registers for the
+/// whole launch.
+__constant__ PersistentModel resident_model;
+
+extern __shared__ __align__(128) std::byte memory[];
+
+__device__ inline std::byte* ring() {
+  return memory;
+}
+__device__ inline Shared& shared() {
+  return *reinterpret_cast<Shared*>(memory + kSlots * kTileBytes);
+}
+template <typename Model>
+__device__ inline Block<Model>& block_of() {
+  return *reinterpret_cast<Block<Model>*>(memory + kSlots * kTileBytes);
+}
+__device__ inline const PersistentModel& model() {
+  return shared().model;
+}
+__device__ inline uint* late_report() {
+  return shared().step.late;
+}
+
+/// Where the warps that multiply stand in the stream of tiles, in one number: 2 * tile + which buffer of
+/// terms is next (the one before may still be read).
+using Stream = uint;
+__device__ inline uint tile_of(Stream stream) {
+  return stream / 2;
+}
+
+/// The thread's number, of which the compiler does not know that it never changes: addresses that are made of
+/// it are computed where they are used, not once and for all ahead of the loop over the layers.
+__device__ inline uint thread_index() {
+  uint thread = threadIdx.x;
+  asm volatile("" : "+r"(thread));
+  return thread;
+}
+
+/// Lets the fetching thread go on: `consumed` tiles have been read by all, `most` more may be fetched now. A
+/// thread of the last warp does it, which has the least to do.
+__device__ inline void allow(uint consumed, uint most) {
+  if (threadIdx.x == kThreads - kWarp) shared().allowed = min(consumed + kSlots, shared().allowed + most);
+}
+
+/// arith::block_inverse without a branch around the reciprocal: several of them overlap then.
+__device__ inline float block_inverse(uint largest, float levels) {
+  float inverse = multiply(levels, arith::reciprocal(__uint_as_float(largest)));
+  asm volatile("" : "+f"(inverse));
+  return largest < arith::kTinyBits || largest >= arith::kHugeBits ? 0.0F : inverse;
+}
+
+/// Where element i of a vector stands among its words: those that a lane reads, four neighbours, are two
+/// loads of 16 bytes, each next to those of the neighbouring lanes.
+__device__ inline uint word_place(uint i) {
+  return i / kHalf * kHalf + (i >> 1U & 1U) * (kHalf / 2) + i % kHalf / 4 * 2 + (i & 1U);
+}
+
+}  // namespace inferno::cuda::persistent
