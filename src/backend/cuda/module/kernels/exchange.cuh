@@ -9,8 +9,8 @@ namespace inferno::cuda::persistent {
 /// What a block can wait for, for messages.
 enum class Awaited : uint { nothing, tile, vector, heads, word, factor };
 
-/// Where a wait that never ends says so before it ends the kernel: [4], pinned.
-__device__ uint* late_report();
+/// A wait has not ended: says so to the host and ends the kernel.
+__device__ void give_up(Awaited what);
 
 /// Counts polls. A wait of this many (many seconds) means that a block is gone: better a lost device than a
 /// machine that hangs.
@@ -18,13 +18,7 @@ class Patience {
  public:
   __device__ explicit Patience(Awaited what) : what_(what) {}
   __device__ void lose() {
-    if (++polls_ < kMostPolls) return;
-    uint* report = late_report();
-    report[1] = blockIdx.x;
-    report[2] = threadIdx.x;
-    report[0] = static_cast<uint>(what_);
-    __threadfence_system();
-    __trap();
+    if (++polls_ >= kMostPolls) give_up(what_);
   }
 
  private:
@@ -124,6 +118,10 @@ __device__ inline void bulk_copy(void* target, const void* source, uint bytes, s
       "l"(source), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
       : "memory");
 }
+/// Brings `bytes` of device memory, a multiple of 16, nearer.
+__device__ inline void prefetch(const void* source, uint bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
+}
 #else
 // Never called: the host launches the persistent kernel on devices that have bulk copies.
 __device__ inline void init_barrier(std::uint64_t*) {}
@@ -134,6 +132,7 @@ __device__ inline bool has_completed(std::uint64_t*, uint) {
   return true;
 }
 __device__ inline void bulk_copy(void*, const void*, uint, std::uint64_t*) {}
+__device__ inline void prefetch(const void*, uint) {}
 #endif
 
 __device__ inline void wait_barrier(std::uint64_t* barrier, uint parity) {

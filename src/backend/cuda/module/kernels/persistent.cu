@@ -59,7 +59,10 @@ __device__ void share_out(Shared& block) {
   // Tiles are let through when a vector has arrived, and in attention.
   const uint points = 1 + (block.qkv.panels > 0 ? 1 : 0) + (block.output.panels > 0 ? 2 : 0) +
                       (block.gate.panels > 0 ? 1 : 0);
-  block.burst = layer_tiles > kSlots ? kSlots : (layer_tiles + points - 1) / points;
+#ifndef BURST
+#define BURST 0
+#endif
+  block.burst = layer_tiles > kSlots ? kSlots : (layer_tiles + points - 1) / points + BURST;
 }
 
 /// Who attends to what at this position, written by one thread before the step begins.
@@ -255,13 +258,30 @@ __device__ __noinline__ int choose(Best best, uint epoch) {
         publish(words + 2, __uint_as_float(cancel != nullptr && *cancel != 0 ? 1U : 0U), epoch);
       }
     }
+    // All at once, because an answer takes long.
+    constexpr uint kMine = (kMostPersistentBlocks + kWarp - 1) / kWarp;
     Best all;
-    for (uint b = lane; b < gridDim.x; b += kWarp) {
-      const uint key = __float_as_uint(await(words + 4 * b, epoch));
-      all.take(key, __float_as_uint(await(words + 4 * b + 1, epoch)));
+    Patience patience(Awaited::word);
+    uint stop = 0;
+    for (bool here = false; !here; patience.lose()) {
+      WordPair pairs[kMine];
+      const std::uint64_t stop_word = read_word(words + 2);
+#pragma unroll
+      for (uint i = 0; i < kMine; ++i) {
+        if (i * kWarp < gridDim.x) pairs[i] = read_pair(words + 4 * min(lane + i * kWarp, gridDim.x - 1));
+      }
+      here = is_of(stop_word, epoch);
+      stop = __float_as_uint(value_of(stop_word));
+#pragma unroll
+      for (uint i = 0; i < kMine; ++i) {
+        if (i * kWarp >= gridDim.x) continue;
+        here &= is_of(pairs[i].first, epoch) & is_of(pairs[i].second, epoch);
+        all.take(__float_as_uint(value_of(pairs[i].first)), __float_as_uint(value_of(pairs[i].second)));
+      }
+      here = __all_sync(kAllLanes, here);
+      if (!here) all = Best{};
     }
     all.reduce();
-    const uint stop = __float_as_uint(await(words + 2, epoch));
     __threadfence();
     if (lane == 0) {
       block.token = all.key == kKeyOfNan || all.key <= kKeyOfMinusInfinity ? -1 : static_cast<int>(all.index);
@@ -398,7 +418,7 @@ __global__ void __launch_bounds__(kAllThreads, 1)
       static_cast<uint*>(target)[i] = static_cast<const uint*>(source)[i];
   };
   copy_words(&block.step, &step, sizeof step);
-  copy_words(&block + 1, resident_model.layer, resident_model.layers * sizeof(PersistentLayer));
+  copy_words(&block + 1, resident_model.layer, (resident_model.layers + 1) * sizeof(PersistentLayer));
   __syncthreads();
   const uint warp = threadIdx.x / kWarp;
   if (warp == kFetchWarp) {
@@ -430,7 +450,7 @@ Choice choose_among(const PersistentModel& of) {
   const auto consider = [&]<typename Model>(const Model*) {
     if (!is_of_shape<Model>(of)) return;
     choice = {address_of(persistent_steps<Model>),
-              kSlots * kTileBytes + sizeof(Block<Model>) + of.layers * sizeof(PersistentLayer) +
+              kSlots * kTileBytes + sizeof(Block<Model>) + (of.layers + 1) * sizeof(PersistentLayer) +
                   of.max_splits * (kPartDims + 2) * sizeof(float),
               Model::kMostOwnRows};
   };

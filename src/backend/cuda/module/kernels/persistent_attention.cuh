@@ -5,6 +5,9 @@
 /// Attention in the persistent kernel: the jobs of a Plan. A warp has 32 positions of the split, a lane one of
 /// them; keys and values are fetched before the query is here. All that is needed of the current position
 /// comes from the words of the product before, so nobody waits for the cache to be written.
+#ifndef ATTEND
+#define ATTEND __forceinline__
+#endif
 namespace inferno::cuda::persistent {
 
 /// One KV head of a cache block, in cpu::BlockLayout's order.
@@ -89,17 +92,23 @@ __device__ __forceinline__ void prepare_heads(const PersistentLayer& layer, uint
         x[b + kBlocks / 2] = add(multiply(high, cosine[b]), multiply(low, sine[b]));
       }
     }
-    std::int8_t* values = query ? own.queries[role] : own.new_rows[key ? 0 : 1];
-    float* scales = query ? own.query_scales[role] : own.new_scales[key ? 0 : 1];
+    // Step by step for all blocks, not block by block: what does not depend on each other overlaps.
+    uint largest[kBlocks];
+    float inverse[kBlocks];
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) {
-      const uint largest = largest_magnitude(x[b]);
-      const float inverse = block_inverse(largest, arith::kInt8Levels);
-      values[b * kWarp + lane] = static_cast<std::int8_t>(arith::quantize(x[b], inverse));
-      float scale = arith::block_scale(largest, arith::kInt8Step);
-      if (query) scale = multiply(scale, model().softmax_scale);
-      if (lane == 0) scales[b] = scale;
-    }
+    for (uint b = 0; b < kBlocks; ++b) largest[b] = largest_magnitude(x[b]);
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b) inverse[b] = block_inverse(largest[b], arith::kInt8Levels);
+    std::int8_t* values = query ? own.queries[role] : own.new_rows[key ? 0 : 1];
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b)
+      values[b * kWarp + lane] = static_cast<std::int8_t>(arith::quantize(x[b], inverse[b]));
+    uint of_lane = largest[0];
+#pragma unroll
+    for (uint b = 1; b < kBlocks; ++b) of_lane = lane == b ? largest[b] : of_lane;
+    float scale = block_scale(of_lane, arith::kInt8Step);
+    if (query) scale = multiply(scale, model().softmax_scale);
+    if (lane < kBlocks) (query ? own.query_scales[role] : own.new_scales[key ? 0 : 1])[lane] = scale;
   }
 }
 
@@ -114,18 +123,15 @@ struct Keys {
   int4 row[kRows];
   float scales[kBlocks];
 
-  /// Positions below `count`; the rest is left alone.
+  /// Of a warp that has positions below `count`; where the others are, the block has room for them.
   __device__ __forceinline__ void load(const CacheHead<kDim>& head, uint count, uint warp, uint lane) {
+    if (warp * kWarp >= count) return;
     const std::byte* first = head.key(warp * kWarp) + lane * 16;
-    const uint mine = warp * kWarp + lane / kLanes;
 #pragma unroll
-    for (uint i = 0; i < kRows; ++i) {
-      if (mine + i * kStep < count) row[i] = __ldcg(reinterpret_cast<const int4*>(first + i * kStep * kDim));
-    }
+    for (uint i = 0; i < kRows; ++i) row[i] = __ldcg(reinterpret_cast<const int4*>(first + i * kStep * kDim));
     const float* own = head.key_scales(warp * kWarp + lane);
 #pragma unroll
     for (uint b = 0; b < kBlocks; b += 2) {
-      if (warp * kWarp + lane >= count) continue;
       const float2 two = __ldcg(reinterpret_cast<const float2*>(own + b));
       scales[b] = two.x;
       scales[b + 1] = two.y;
@@ -183,12 +189,12 @@ struct Values {
 
   __device__ __forceinline__ void load(const CacheHead<kHeadDim>& head, uint first, uint count, uint warp,
                                        uint lane) {
+    if (warp * kWarp >= count) return;
+    const std::byte* mine =
+        head.value(warp * kWarp + lane / kLanes) + first + lane % kLanes * kPartDims;
 #pragma unroll
-    for (uint i = 0; i < kRows; ++i) {
-      const uint p = warp * kWarp + lane / kLanes + i * kStep;
-      if (p < count)
-        row[i] = __ldcg(reinterpret_cast<const int4*>(head.value(p) + first + lane % kLanes * kPartDims));
-    }
+    for (uint i = 0; i < kRows; ++i)
+      row[i] = __ldcg(reinterpret_cast<const int4*>(mine + i * kStep * kHeadDim));
   }
   template <typename Memory>
   __device__ __forceinline__ void insert(const Memory& own, uint first, uint newest, uint warp, uint lane) {
@@ -353,7 +359,7 @@ __device__ __forceinline__ void hand_on(uint splits, uint split, uint query_head
 
 /// The block's jobs of one kind: kDims dimensions of kHeads query heads (one, or the whole group).
 template <typename Model, uint kDims, uint kHeads>
-__device__ __noinline__ void attend_jobs(Stream stream, const PersistentLayer& layer, uint position,
+__device__ ATTEND void attend_jobs(Stream stream, const PersistentLayer& layer, uint position,
                                          uint epoch) {
   using Own = AttentionMemory<Model::kGroup, Model::kHeadDim>;
   constexpr uint kDim = Model::kHeadDim;
@@ -386,10 +392,10 @@ __device__ __noinline__ void attend_jobs(Stream stream, const PersistentLayer& l
   const auto load_values = [&] {
     const auto head = cache_head<Model>(layer.cache, split, plan.kv_head);
     values.load(head, first, cached(), warp, lane);
+    if (warp * kWarp >= cached()) return;
+    const float* scales = head.value_scales(p) + first / arith::kBlock;
 #pragma unroll
-    for (uint b = 0; b < kScales; ++b) {
-      if (p < cached()) value_scales[b] = __ldcg(head.value_scales(p) + first / arith::kBlock + b);
-    }
+    for (uint b = 0; b < kScales; ++b) value_scales[b] = __ldcg(scales + b);
   };
 
   locate(plan.member);
@@ -400,6 +406,10 @@ __device__ __noinline__ void attend_jobs(Stream stream, const PersistentLayer& l
   allow(tile_of(stream), shared().burst);
 #pragma unroll 1
   for (uint job = plan.member;;) {
+    const uint ahead = job + 2 * plan.members;
+    if (kHeads > 1 && ahead < plan.jobs && thread_index() == kThreads - 1) {
+      prefetch(cache_head<Model>(layer.cache, ahead, plan.kv_head).base, CacheHead<kDim>::kBytes);
+    }
     const bool last = split + 1 == plan.splits;
     const uint seen = last ? position % kSplit + 1 : kSplit;
     const bool sees = p < seen;
@@ -476,7 +486,7 @@ __device__ __noinline__ void attend_jobs(Stream stream, const PersistentLayer& l
 #pragma unroll
         for (uint w = 0; w < kWarps; ++w) sum += own.sums[h][w][dim];
         const uint largest = largest_of(own.largest_scaled[pair + h][dim / arith::kBlock]);
-        const float output = multiply(arith::to_float(sum), arith::block_scale(largest, arith::kWeightStep));
+        const float output = multiply(arith::to_float(sum), block_scale(largest, arith::kWeightStep));
         hand_on<Model>(plan.splits, this_split, plan.kv_head * Model::kGroup + this_query + pair + h,
                        this_first + dim, output, own.denominators[pair + h], epoch);
       }
@@ -552,6 +562,19 @@ __device__ __noinline__ void merge_splits(uint splits, uint epoch) {
   }
 }
 
+/// The cache that the blocks of a KV head read first in the next layer comes nearer, each block's share.
+template <typename Model>
+__device__ __forceinline__ void prefetch_cache(std::byte* cache) {
+  constexpr uint kPieces = 16;
+  constexpr uint kBytes = CacheHead<Model::kHeadDim>::kBytes / kPieces;
+  const Plan& plan = shared().plan;
+  if (plan.jobs == 0) return;
+  const uint pieces = min(plan.splits, 2 * plan.members) * kPieces;
+  for (uint piece = plan.member * kWarp + lane_index(); piece < pieces; piece += plan.members * kWarp) {
+    prefetch(cache_head<Model>(cache, piece / kPieces, plan.kv_head).base + piece % kPieces * kBytes, kBytes);
+  }
+}
+
 template <typename Model>
 __device__ __forceinline__ void attention(Stream stream, const PersistentLayer& layer, uint position,
                                           uint epoch) {
@@ -570,6 +593,9 @@ __device__ __forceinline__ void attention(Stream stream, const PersistentLayer& 
   } else if constexpr (kDim / 8 >= kPartDims) {
     attend_jobs<Model, kDim / 8, 1>(stream, layer, position, epoch);
   }
+#ifndef NO_PREFETCH
+  if (thread_index() / kWarp == kWarps - 1) prefetch_cache<Model>((&layer)[1].cache);
+#endif
   if (plan.splits > 1) merge_splits<Model>(plan.splits, epoch);
 }
 

@@ -76,8 +76,8 @@ struct Share {
 
   Share() = default;
   __device__ explicit Share(uint all) {
-    first_panel = static_cast<uint>(std::uint64_t{all} * blockIdx.x / gridDim.x);
-    panels = static_cast<uint>(std::uint64_t{all} * (blockIdx.x + 1) / gridDim.x) - first_panel;
+    first_panel = all * blockIdx.x / gridDim.x;  // at most 2^25 panels times 2^7 blocks
+    panels = all * (blockIdx.x + 1) / gridDim.x - first_panel;
   }
 };
 
@@ -136,7 +136,8 @@ struct AttentionMemory {
   float denominators[kGroup];
 };
 
-/// All of a block's memory, behind the ring. Behind it lie the layers' pointers and the scratch of merging,
+/// All of a block's memory, behind the ring. Behind it lie the pointers of the
+/// layers, the last twice, and the scratch of merging,
 /// max_splits * (kPartDims + 2) floats.
 template <typename Model>
 struct alignas(16) Block : Shared {
@@ -147,7 +148,7 @@ struct alignas(16) Block : Shared {
   AttentionMemory<Model::kGroup, Model::kHeadDim> attention;
 
   __device__ PersistentLayer* layers() { return reinterpret_cast<PersistentLayer*>(this + 1); }
-  __device__ float* scratch() { return reinterpret_cast<float*>(layers() + this->model.layers); }
+  __device__ float* scratch() { return reinterpret_cast<float*>(layers() + this->model.layers + 1); }
 };
 
 /// What does not change from launch to launch; the host writes it when it does. Blocks copy it to shared
@@ -170,8 +171,13 @@ __device__ inline Block<Model>& block_of() {
 __device__ inline const PersistentModel& model() {
   return shared().model;
 }
-__device__ inline uint* late_report() {
-  return shared().step.late;
+__device__ __noinline__ void give_up(Awaited what) {
+  uint* report = shared().step.late;
+  report[1] = blockIdx.x;
+  report[2] = threadIdx.x;
+  report[0] = static_cast<uint>(what);
+  __threadfence_system();
+  __trap();
 }
 
 /// Where the warps that multiply stand in the stream of tiles, in one number: 2 * tile + which buffer of
@@ -198,8 +204,15 @@ __device__ inline void allow(uint consumed, uint most) {
 /// arith::block_inverse without a branch around the reciprocal: several of them overlap then.
 __device__ inline float block_inverse(uint largest, float levels) {
   float inverse = multiply(levels, arith::reciprocal(__uint_as_float(largest)));
-  asm volatile("" : "+f"(inverse));
+  asm("" : "+f"(inverse));
   return largest < arith::kTinyBits || largest >= arith::kHugeBits ? 0.0F : inverse;
+}
+/// arith::block_scale, likewise.
+__device__ inline float block_scale(uint largest, float step) {
+  float scale = multiply(__uint_as_float(largest), step);
+  asm("" : "+f"(scale));
+  scale = largest >= arith::kHugeBits ? __uint_as_float(arith::kNanBits) : scale;
+  return largest < arith::kTinyBits ? 0.0F : scale;
 }
 
 /// Where element i of a vector stands among its words: those that a lane reads, four neighbours, are two

@@ -14,19 +14,55 @@
 /// (dot * scale * scale) meet in shared memory, where the row's four lanes add them in the contract's order.
 namespace inferno::cuda::persistent {
 
-/// Waits for the words of a half segment, four neighbours for each lane.
-__device__ inline void await_half(const std::uint64_t* words, uint lane, uint epoch, float (&x)[4]) {
+/// Waits for the words of a warp's half segments, kCount of them from `round` on, four neighbours of each for
+/// each lane. All are asked for at once: an answer takes as long as half the wait.
+template <uint kCount, typename HalfOf>
+__device__ __forceinline__ void await_halves(const std::uint64_t* words, uint round, HalfOf half_of,
+                                             uint lane, uint epoch, float (&x)[kCount][4]) {
   Patience patience(Awaited::vector);
-  for (;;) {
-    const WordPair a = read_pair(words + 2 * lane);
-    const WordPair b = read_pair(words + kHalf / 2 + 2 * lane);
-    if (is_of(a.first, epoch) && is_of(a.second, epoch) && is_of(b.first, epoch) && is_of(b.second, epoch)) {
-      x[0] = value_of(a.first);
-      x[1] = value_of(a.second);
-      x[2] = value_of(b.first);
-      x[3] = value_of(b.second);
-      return;
+#ifdef STAGGER
+  if constexpr (kCount == 1) {
+    const std::uint64_t* half = words + half_of(round) * kHalf + 2 * lane;
+    WordPair a0 = read_pair(half), a1 = read_pair(half + kHalf / 2);
+    const uint start = clock();
+    while (static_cast<uint>(clock()) - start < STAGGER) {
     }
+    const auto take = [&](const WordPair& l, const WordPair& h) {
+      x[0][0] = value_of(l.first);
+      x[0][1] = value_of(l.second);
+      x[0][2] = value_of(h.first);
+      x[0][3] = value_of(h.second);
+      return __all_sync(kAllLanes, is_of(l.first, epoch) & is_of(l.second, epoch) & is_of(h.first, epoch) & is_of(h.second, epoch));
+    };
+    for (;;) {
+      const WordPair b0 = read_pair(half), b1 = read_pair(half + kHalf / 2);
+      if (take(a0, a1)) return;
+      a0 = read_pair(half);
+      a1 = read_pair(half + kHalf / 2);
+      if (take(b0, b1)) return;
+      patience.lose();
+    }
+  }
+#endif
+  for (;;) {
+    WordPair low[kCount], high[kCount];
+#pragma unroll
+    for (uint r = 0; r < kCount; ++r) {
+      const std::uint64_t* half = words + half_of(round + r) * kHalf + 2 * lane;
+      low[r] = read_pair(half);
+      high[r] = read_pair(half + kHalf / 2);
+    }
+    bool here = true;
+#pragma unroll
+    for (uint r = 0; r < kCount; ++r) {
+      here &= is_of(low[r].first, epoch) & is_of(low[r].second, epoch) & is_of(high[r].first, epoch) &
+              is_of(high[r].second, epoch);
+      x[r][0] = value_of(low[r].first);
+      x[r][1] = value_of(low[r].second);
+      x[r][2] = value_of(high[r].first);
+      x[r][3] = value_of(high[r].second);
+    }
+    if (__all_sync(kAllLanes, here)) return;
     patience.lose();
   }
 }
@@ -45,7 +81,8 @@ __device__ inline void quantize_half(const float (&x)[4], uint lane, HalfSegment
   const uint low = __byte_perm(bytes[0], bytes[1], 0x0040);
   const uint high = __byte_perm(bytes[2], bytes[3], 0x0040);
   reinterpret_cast<uint*>(half.values)[lane] = __byte_perm(low, high, 0x5410);
-  if (lane % 8 == 0) half.scales[lane / 8] = arith::block_scale(largest, arith::kInt8Step);
+  const float scale = block_scale(largest, arith::kInt8Step);
+  if (lane % 8 == 0) half.scales[lane / 8] = scale;
 }
 
 /// Weights of one (panel, half segment): a lane's row and block.
@@ -201,19 +238,19 @@ __device__ __forceinline__ Stream product(Stream stream, const Share& share, con
         }
       }
       if constexpr (kFirst) {
+        float x[Of::kChunk][4];
+        await_halves<Of::kChunk>(input.words, first_round, half_of, lane, input.epoch, x);
 #pragma unroll
         for (uint r = 0; r < Of::kChunk; ++r) {
-          const uint half = half_of(first_round + r);
-          float x[4];
-          await_half(input.words + half * kHalf, lane, input.epoch, x);
           if constexpr (kNorm) {
-            reinterpret_cast<float4*>(block.vector + half * kHalf)[lane] = make_float4(x[0], x[1], x[2], x[3]);
-            x[0] = multiply(x[0], weight[r].x);
-            x[1] = multiply(x[1], weight[r].y);
-            x[2] = multiply(x[2], weight[r].z);
-            x[3] = multiply(x[3], weight[r].w);
+            reinterpret_cast<float4*>(block.vector + half_of(first_round + r) * kHalf)[lane] =
+                make_float4(x[r][0], x[r][1], x[r][2], x[r][3]);
+            x[r][0] = multiply(x[r][0], weight[r].x);
+            x[r][1] = multiply(x[r][1], weight[r].y);
+            x[r][2] = multiply(x[r][2], weight[r].z);
+            x[r][3] = multiply(x[r][3], weight[r].w);
           }
-          quantize_half(x, lane, mine[first_round + r]);
+          quantize_half(x[r], lane, mine[first_round + r]);
         }
         if (kNorm && chunk + 1 == Of::kChunks) arrive(kSquaresReady, kNormThreads);
         __syncwarp();
