@@ -16,19 +16,21 @@ constexpr uint most(uint a, uint b) {
   return a > b ? a : b;
 }
 
-/// A model's shape: hidden size, feed-forward size, query heads, KV heads, head size.
-template <uint kHiddenOf, uint kFfnOf, uint kHeadsOf, uint kKvHeadsOf, uint kHeadDimOf>
+/// A model's shape: hidden size, feed-forward size, query heads, KV heads, head size; and slots of the ring.
+template <uint kHiddenOf, uint kFfnOf, uint kHeadsOf, uint kKvHeadsOf, uint kHeadDimOf,
+          uint kSlotsOf = kMostSlots>
 struct Shape {
+  static constexpr uint kSlots = kSlotsOf;
   static constexpr uint kHidden = kHiddenOf, kFfn = kFfnOf, kHeads = kHeadsOf, kKvHeads = kKvHeadsOf,
                         kHeadDim = kHeadDimOf, kGroup = kHeads / kKvHeads, kMixed = kHeads * kHeadDim,
                         kQkvRows = kMixed + 2 * kKvHeads * kHeadDim;
-  using Qkv = Matrix<kHidden, kQkvRows, false>;
-  using Output = Matrix<kMixed, kHidden, false>;
-  using GateUp = Matrix<kHidden, kFfn, true>;
-  using Down = Matrix<kFfn, kHidden, false>;
-  using Head = Matrix<kHidden, 0, false>;
+  using Qkv = Matrix<kHidden, kQkvRows, false, kSlots>;
+  using Output = Matrix<kMixed, kHidden, false, kSlots>;
+  using GateUp = Matrix<kHidden, kFfn, true, kSlots>;
+  using Down = Matrix<kFfn, kHidden, false, kSlots>;
+  using Head = Matrix<kHidden, 0, false, kSlots>;
   static constexpr uint kMostRounds =
-      most(Qkv::kChunk * Qkv::kChunks, most(Output::kChunk * Output::kChunks, Down::kChunk * Down::kChunks));
+      most(Qkv::kChunk * Qkv::kChunks, most(Output::kChunk* Output::kChunks, Down::kChunk* Down::kChunks));
   static constexpr uint kTermFloats =
       most(most(Qkv::kTermFloats, Head::kTermFloats),
            most(Output::kTermFloats, most(GateUp::kTermFloats, Down::kTermFloats)));
@@ -52,17 +54,13 @@ __device__ void share_out(Shared& block) {
       sum += Of::kParts * Of::tiles(min(Of::kBatch, share.panels - begin));
     return sum;
   };
-  const uint layer_tiles = tiles(typename Model::Qkv{}, block.qkv) +
-                           tiles(typename Model::Output{}, block.output) +
-                           tiles(typename Model::GateUp{}, block.gate) +
-                           tiles(typename Model::Down{}, block.down);
+  const uint layer_tiles =
+      tiles(typename Model::Qkv{}, block.qkv) + tiles(typename Model::Output{}, block.output) +
+      tiles(typename Model::GateUp{}, block.gate) + tiles(typename Model::Down{}, block.down);
   // Tiles are let through when a vector has arrived, and in attention.
   const uint points = 1 + (block.qkv.panels > 0 ? 1 : 0) + (block.output.panels > 0 ? 2 : 0) +
                       (block.gate.panels > 0 ? 1 : 0);
-#ifndef BURST
-#define BURST 0
-#endif
-  block.burst = layer_tiles > kSlots ? kSlots : (layer_tiles + points - 1) / points + BURST;
+  block.burst = layer_tiles > Model::kSlots ? Model::kSlots : (layer_tiles + points - 1) / points;
 }
 
 /// Who attends to what at this position, written by one thread before the step begins.
@@ -72,19 +70,22 @@ __device__ void plan_attention(Plan& plan, uint position) {
   plan.kv_head = blockIdx.x / plan.members;
   plan.member = blockIdx.x % plan.members;
   plan.splits = position / kSplit + 1;
-  const uint heads = plan.splits * Model::kGroup;
+  plan.whole_jobs = 0;
+  if (Model::kGroup > 1 && plan.splits * Model::kGroup > plan.members) {
+    const uint rest = plan.splits % plan.members;
+    plan.whole_jobs = rest * Model::kGroup > plan.members ? plan.splits : plan.splits - rest;
+  }
+  const uint heads = (plan.splits - plan.whole_jobs) * Model::kGroup;
   plan.part_bits = 0;
-  while ((kPartDims << plan.part_bits) < Model::kHeadDim &&
-         (heads << (plan.part_bits + 1)) <= plan.members) {
+  while ((kPartDims << plan.part_bits) < Model::kHeadDim && (heads << (plan.part_bits + 1)) <= plan.members) {
     ++plan.part_bits;
   }
-  plan.whole = Model::kGroup > 1 && heads > plan.members ? 1 : 0;
-  plan.jobs = plan.kv_head >= Model::kKvHeads ? 0
-              : plan.whole != 0               ? plan.splits
-                                              : heads << plan.part_bits;
+  plan.head_jobs = heads << plan.part_bits;
+  if (plan.kv_head >= Model::kKvHeads) plan.whole_jobs = plan.head_jobs = 0;
 }
 
 /// The fetching thread: brings tile after tile in the order of use, as far ahead as it is allowed to.
+template <typename Model>
 class Fetcher {
  public:
   /// False: the launch is over. `second_panel`: where the panels of a second part begin.
@@ -100,8 +101,8 @@ class Fetcher {
   }
   /// Copies that are on their way must not meet a block that has left.
   __device__ void finish() const {
-    for (uint tile = tile_ > kSlots ? tile_ - kSlots : 0; tile < tile_; ++tile) {
-      wait_barrier(shared().full + tile % kSlots, tile / kSlots % 2);
+    for (uint tile = tile_ > Model::kSlots ? tile_ - Model::kSlots : 0; tile < tile_; ++tile) {
+      wait_barrier(shared().full + tile % Model::kSlots, tile / Model::kSlots % 2);
     }
   }
 
@@ -113,9 +114,9 @@ class Fetcher {
       while (static_cast<int>(shared().allowed - tile_) <= 0) {
         if (shared().over != 0) return false;
       }
-      const uint slot = tile_ % kSlots;
+      const uint slot = tile_ % Model::kSlots;
       const uint piece = min(bytes, kTileBytes);
-      bulk_copy(ring() + slot * kTileBytes, source, piece, shared().full + slot);
+      bulk_copy(block_of<Model>().ring() + slot * kTileBytes, source, piece, shared().full + slot);
       source += piece;
       bytes -= piece;
       ++tile_;
@@ -129,19 +130,19 @@ class Fetcher {
 template <typename Model>
 __device__ __noinline__ void fetch_all() {
   Block<Model>& block = block_of<Model>();
-  Fetcher fetcher;
+  Fetcher<Model> fetcher;
   bool going = true;
   for (uint s = 0; s < block.step.steps && going; ++s) {
 #pragma unroll 1
     for (uint l = 0; l < model().layers && going; ++l) {
       const PersistentLayer& layer = block.layers()[l];
-      going =
-          fetcher.matrix<typename Model::Qkv>(layer.qkv, block.qkv) &&
-          fetcher.matrix<typename Model::Output>(layer.attention_output, block.output) &&
-          fetcher.matrix<typename Model::GateUp>(layer.gate_up, block.gate, Model::kFfn / gpu::kPanel) &&
-          fetcher.matrix<typename Model::Down>(layer.down, block.down);
+      going = fetcher.template matrix<typename Model::Qkv>(layer.qkv, block.qkv) &&
+              fetcher.template matrix<typename Model::Output>(layer.attention_output, block.output) &&
+              fetcher.template matrix<typename Model::GateUp>(layer.gate_up, block.gate,
+                                                              Model::kFfn / gpu::kPanel) &&
+              fetcher.template matrix<typename Model::Down>(layer.down, block.down);
     }
-    going = going && fetcher.matrix<typename Model::Head>(model().lm_head, block.head);
+    going = going && fetcher.template matrix<typename Model::Head>(model().lm_head, block.head);
   }
   fetcher.finish();
 }
@@ -177,12 +178,13 @@ __device__ __noinline__ void assist() {
   const Shared& block = shared();
   uint epoch = block.step.epoch;
   do {
-    const uint jobs = block.plan.mine();
-    const uint heads = block.plan.whole != 0 ? Model::kGroup : 1;
+    const uint whole_jobs = block.plan.mine(block.plan.whole_jobs);
+    const uint head_jobs = block.plan.mine(block.plan.head_jobs);
 #pragma unroll 1
     for (uint l = 0; l < model().layers; ++l, ++epoch) {
       if (block.qkv.panels > 0) square_sum<Model>(attention_norm_tag(epoch));
-      for (uint job = 0; job < jobs; ++job) sum_weights<Model>(heads);
+      for (uint job = 0; job < whole_jobs + head_jobs; ++job)
+        sum_weights<Model>(job < whole_jobs ? Model::kGroup : 1);
       if (block.gate.panels > 0) square_sum<Model>(ffn_norm_tag(epoch));
     }
     if (block.head.panels > 0) square_sum<Model>(attention_norm_tag(epoch));
@@ -201,8 +203,8 @@ __device__ __noinline__ void embed(int token, uint epoch) {
   const uint row = static_cast<uint>(token) % gpu::kPanel;
   for (uint i = threadIdx.x; i < rows; i += kThreads) {
     const uint column = block.down.first_panel * gpu::kPanel + i;
-    const std::byte* segment = model().embedding + (std::size_t{panel} * kSegments + column / arith::kSegment) *
-                                                       kQ8SegmentBytes;
+    const std::byte* segment =
+        model().embedding + (std::size_t{panel} * kSegments + column / arith::kSegment) * kQ8SegmentBytes;
     const uint inside = column % arith::kSegment;
     const auto* quants = reinterpret_cast<const std::int8_t*>(segment + kScaleBytes);
     const int value = quants[(inside / kChunk * gpu::kPanel + row) * kChunk + inside % kChunk];
@@ -321,7 +323,8 @@ __device__ __forceinline__ Stream run_layer(Stream stream, const PersistentLayer
       });
   attention<Model>(stream, layer, position, epoch);
   stream = product<Model, typename Model::Output, false>(
-      stream, block.output, {exchange.mixed, epoch}, burst, [&](uint panel, uint row, float total, float, float) {
+      stream, block.output, {exchange.mixed, epoch}, burst,
+      [&](uint panel, uint row, float total, float, float) {
         add_to_stream<Model>(exchange.x_attended, panel * gpu::kPanel + row, total, epoch);
       });
   stream = product<Model, typename Model::GateUp, true>(
@@ -332,7 +335,8 @@ __device__ __forceinline__ Stream run_layer(Stream stream, const PersistentLayer
         if (leads()) publish(exchange.activated + word_place(out), value, epoch);
       });
   return product<Model, typename Model::Down, false>(
-      stream, block.down, {exchange.activated, epoch}, burst, [&](uint panel, uint row, float total, float, float) {
+      stream, block.down, {exchange.activated, epoch}, burst,
+      [&](uint panel, uint row, float total, float, float) {
         add_to_stream<Model>(exchange.x, panel * gpu::kPanel + row, total, epoch + 1);
       });
 }
@@ -343,8 +347,8 @@ __device__ __forceinline__ Stream run_head(Stream stream, uint epoch, Best& best
   const Shared& block = shared();
   float* logits = block.step.logits;
   return product<Model, typename Model::Head, true>(
-      stream, block.head, {model().exchange.x, epoch, model().final_norm, attention_norm_tag(epoch)}, kSlots,
-      [&](uint panel, uint row, float total, float, float factor) {
+      stream, block.head, {model().exchange.x, epoch, model().final_norm, attention_norm_tag(epoch)},
+      Model::kSlots, [&](uint panel, uint row, float total, float, float factor) {
         const uint id = (block.head.first_panel + panel) * gpu::kPanel + row;
         if (!leads() || id >= model().vocab_size) return;
         const float logit = multiply(total, factor);
@@ -389,7 +393,7 @@ __device__ __forceinline__ void run_steps() {
       block.going = done < block.step.steps && !block.cancelled && !stops(token);
       if (block.going) {
         plan_attention<Model>(block.plan, block.step.position + done);
-        block.allowed = tile_of(stream) + kSlots;  // all tiles of the step have been read
+        block.allowed = tile_of(stream) + Model::kSlots;  // all tiles of the step have been read
       } else {
         block.over = 1;
       }
@@ -406,7 +410,7 @@ __global__ void __launch_bounds__(kAllThreads, 1)
   if (threadIdx.x == 0) {
     for (std::uint64_t& barrier : block.full) init_barrier(&barrier);
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
-    block.allowed = kSlots;
+    block.allowed = Model::kSlots;
     block.over = 0;
     block.factor = 0;
     block.model = resident_model;
@@ -418,7 +422,7 @@ __global__ void __launch_bounds__(kAllThreads, 1)
       static_cast<uint*>(target)[i] = static_cast<const uint*>(source)[i];
   };
   copy_words(&block.step, &step, sizeof step);
-  copy_words(&block + 1, resident_model.layer, (resident_model.layers + 1) * sizeof(PersistentLayer));
+  copy_words(block.layers(), resident_model.layer, (resident_model.layers + 1) * sizeof(PersistentLayer));
   __syncthreads();
   const uint warp = threadIdx.x / kWarp;
   if (warp == kFetchWarp) {
@@ -450,7 +454,7 @@ Choice choose_among(const PersistentModel& of) {
   const auto consider = [&]<typename Model>(const Model*) {
     if (!is_of_shape<Model>(of)) return;
     choice = {address_of(persistent_steps<Model>),
-              kSlots * kTileBytes + sizeof(Block<Model>) + (of.layers + 1) * sizeof(PersistentLayer) +
+              sizeof(Block<Model>) + Model::kSlots * kTileBytes + (of.layers + 1) * sizeof(PersistentLayer) +
                   of.max_splits * (kPartDims + 2) * sizeof(float),
               Model::kMostOwnRows};
   };
@@ -460,8 +464,11 @@ Choice choose_among(const PersistentModel& of) {
 
 /// The model that ships with the project, and Qwen3's dense ones.
 Choice choose_kernel(const PersistentModel& of) {
-  return choose_among<Shape<256, 768, 8, 4, 64>,       //
-                      Shape<1024, 3072, 16, 8, 128>>(  // 0.6B
+  return choose_among<Shape<256, 768, 8, 4, 64>,            //
+                      Shape<1024, 3072, 16, 8, 128>,        // 0.6B
+                      Shape<2048, 6144, 16, 8, 128>,        // 1.7B
+                      Shape<2560, 9728, 32, 8, 128, 14>,    // 4B
+                      Shape<4096, 12288, 32, 8, 128, 14>>(  // 8B
       of);
 }
 

@@ -2,12 +2,9 @@
 
 #include "backend/cuda/module/kernels/persistent_block.cuh"
 
-/// Attention in the persistent kernel: the jobs of a Plan. A warp has 32 positions of the split, a lane one of
-/// them; keys and values are fetched before the query is here. All that is needed of the current position
+/// Attention in the persistent kernel: the jobs of a Plan. A warp has 32 positions of the split, a lane one
+/// of them; keys and values are fetched before the query is here. All that is needed of the current position
 /// comes from the words of the product before, so nobody waits for the cache to be written.
-#ifndef ATTEND
-#define ATTEND __forceinline__
-#endif
 namespace inferno::cuda::persistent {
 
 /// One KV head of a cache block, in cpu::BlockLayout's order.
@@ -190,8 +187,7 @@ struct Values {
   __device__ __forceinline__ void load(const CacheHead<kHeadDim>& head, uint first, uint count, uint warp,
                                        uint lane) {
     if (warp * kWarp >= count) return;
-    const std::byte* mine =
-        head.value(warp * kWarp + lane / kLanes) + first + lane % kLanes * kPartDims;
+    const std::byte* mine = head.value(warp * kWarp + lane / kLanes) + first + lane % kLanes * kPartDims;
 #pragma unroll
     for (uint i = 0; i < kRows; ++i)
       row[i] = __ldcg(reinterpret_cast<const int4*>(mine + i * kStep * kHeadDim));
@@ -359,8 +355,8 @@ __device__ __forceinline__ void hand_on(uint splits, uint split, uint query_head
 
 /// The block's jobs of one kind: kDims dimensions of kHeads query heads (one, or the whole group).
 template <typename Model, uint kDims, uint kHeads>
-__device__ ATTEND void attend_jobs(Stream stream, const PersistentLayer& layer, uint position,
-                                         uint epoch) {
+__device__ __forceinline__ void attend_jobs(Stream stream, const PersistentLayer& layer, uint position,
+                                            uint epoch) {
   using Own = AttentionMemory<Model::kGroup, Model::kHeadDim>;
   constexpr uint kDim = Model::kHeadDim;
   constexpr uint kScales = (kDims + arith::kBlock - 1) / arith::kBlock;
@@ -374,18 +370,16 @@ __device__ ATTEND void attend_jobs(Stream stream, const PersistentLayer& layer, 
   Values<kDim, kDims> values{};
   float value_scales[kScales] = {};
 
+  constexpr bool kWhole = kHeads > 1;
+  const uint jobs = kWhole ? plan.whole_jobs : plan.head_jobs;
   uint split = 0, query = 0, first = 0;
   const auto locate = [&](uint job) {
-    if (kHeads > 1 || Model::kGroup == 1) {
+    if constexpr (kWhole) {
       split = job;
     } else {
       first = (job & ((1U << plan.part_bits) - 1U)) * kDims;
-      split = (job >> plan.part_bits) / Model::kGroup;
+      split = plan.whole_jobs + (job >> plan.part_bits) / Model::kGroup;
       query = (job >> plan.part_bits) % Model::kGroup;
-    }
-    if (kHeads == 1 && Model::kGroup == 1) {
-      first = (job & ((1U << plan.part_bits) - 1U)) * kDims;
-      split = job >> plan.part_bits;
     }
   };
   const auto cached = [&] { return split + 1 == plan.splits ? position % kSplit : kSplit; };
@@ -401,13 +395,15 @@ __device__ ATTEND void attend_jobs(Stream stream, const PersistentLayer& layer, 
   locate(plan.member);
   keys.load(cache_head<Model>(layer.cache, split, plan.kv_head), cached(), warp, lane);
   load_values();
-  prepare_heads<Model>(layer, plan.kv_head, position, epoch);
-  sync(kTermsReady, kThreads);
-  allow(tile_of(stream), shared().burst);
+  if (kWhole || plan.member >= plan.whole_jobs) {  // the block's first job
+    prepare_heads<Model>(layer, plan.kv_head, position, epoch);
+    sync(kTermsReady, kThreads);
+    allow<Model>(tile_of(stream), shared().burst);
+  }
 #pragma unroll 1
   for (uint job = plan.member;;) {
     const uint ahead = job + 2 * plan.members;
-    if (kHeads > 1 && ahead < plan.jobs && thread_index() == kThreads - 1) {
+    if (kWhole && ahead < jobs && thread_index() == kThreads - 1) {
       prefetch(cache_head<Model>(layer.cache, ahead, plan.kv_head).base, CacheHead<kDim>::kBytes);
     }
     const bool last = split + 1 == plan.splits;
@@ -432,21 +428,35 @@ __device__ ATTEND void attend_jobs(Stream stream, const PersistentLayer& layer, 
     const uint this_query = query;
     const uint this_first = first;
     const uint next = job + plan.members;
-    const bool more = next < plan.jobs;
+    const bool more = next < jobs;
     if (more) {
       locate(next);
       keys.load(cache_head<Model>(layer.cache, split, plan.kv_head), cached(), warp, lane);
     }
     sync(kTermsReady, kThreads);
+    // Step by step for all heads and blocks, not one by one: what does not depend on each other overlaps.
+    float maxima[kHeads];
+#pragma unroll
+    for (uint h = 0; h < kHeads; ++h) maxima[h] = from_ordered(largest_of(own.largest_score[h]));
 #pragma unroll
     for (uint h = 0; h < kHeads; ++h) {
-      const float maximum = from_ordered(largest_of(own.largest_score[h]));
-      scores[h] = sees ? arith::exponential(arith::subtract(scores[h], maximum)) : 0.0F;
+      float weight = arith::exponential(arith::subtract(scores[h], maxima[h]));
+      asm("" : "+f"(weight));
+      scores[h] = sees ? weight : 0.0F;
+    }
+    uint largest_scaled[kHeads][kScales];
+#pragma unroll
+    for (uint h = 0; h < kHeads; ++h) {
+#pragma unroll
+      for (uint b = 0; b < kScales; ++b)
+        largest_scaled[h][b] = largest_magnitude(sees ? multiply(scores[h], value_scales[b]) : 0.0F);
+    }
+#pragma unroll
+    for (uint h = 0; h < kHeads; ++h) {
       own.weights[h][p] = scores[h];
 #pragma unroll
       for (uint b = 0; b < kScales; ++b) {
-        const uint largest = largest_magnitude(sees ? multiply(scores[h], value_scales[b]) : 0.0F);
-        if (lane == 0) own.largest_scaled[h][b][warp] = largest;
+        if (lane == 0) own.largest_scaled[h][b][warp] = largest_scaled[h][b];
       }
     }
     arrive(kSquaresReady, kNormThreads);
@@ -454,17 +464,28 @@ __device__ ATTEND void attend_jobs(Stream stream, const PersistentLayer& layer, 
 #pragma unroll
     for (uint pair = 0; pair < kHeads; pair += kPair) {
       if (pair > 0) sync(kTermsReady, kThreads);  // the sums of the pair before have been read
+      // Each lane has the inverse of one (head, block), and hands it to the others.
+      constexpr uint kInverses = kPair * kScales;
+      const uint mine = lane % kInverses;
+      const float inverse = block_inverse(
+          largest_of(own.largest_scaled[pair + mine / kScales][mine % kScales]), arith::kWeightLevels);
+      uint weights[kPair][kScales];
 #pragma unroll
       for (uint h = 0; h < kPair; ++h) {
 #pragma unroll
         for (uint b = 0; b < kScales; ++b) {
-          const float inverse =
-              block_inverse(largest_of(own.largest_scaled[pair + h][b]), arith::kWeightLevels);
           const float scaled = sees ? multiply(scores[pair + h], value_scales[b]) : 0.0F;
-          const auto weight = static_cast<uint>(arith::quantize(scaled, inverse));
+          weights[h][b] =
+              static_cast<uint>(arith::quantize(scaled, __shfl_sync(kAllLanes, inverse, h * kScales + b)));
+        }
+      }
+#pragma unroll
+      for (uint h = 0; h < kPair; ++h) {
+#pragma unroll
+        for (uint b = 0; b < kScales; ++b) {
           auto& halves = own.rounded[warp][h][b];
-          halves[0][Values<kDim, kDims>::place(lane)] = static_cast<std::uint8_t>(weight >> 8U);
-          halves[1][Values<kDim, kDims>::place(lane)] = static_cast<std::uint8_t>(weight);
+          halves[0][Values<kDim, kDims>::place(lane)] = static_cast<std::uint8_t>(weights[h][b] >> 8U);
+          halves[1][Values<kDim, kDims>::place(lane)] = static_cast<std::uint8_t>(weights[h][b]);
         }
       }
       __syncwarp();
@@ -493,9 +514,11 @@ __device__ ATTEND void attend_jobs(Stream stream, const PersistentLayer& layer, 
     }
     if (plan.splits > 1 && this_first == 0 && p < 2 * kHeads) {
       const uint head = plan.kv_head * Model::kGroup + this_query + p / 2;
+      float value = own.denominators[p / 2];
+#pragma unroll
+      for (uint h = 0; h < kHeads; ++h) value = p == 2 * h ? maxima[h] : value;
       publish(model().exchange.statistics + (std::size_t{head} * model().max_splits + this_split) * 2 + p % 2,
-              p % 2 == 0 ? from_ordered(largest_of(own.largest_score[p / 2])) : own.denominators[p / 2],
-              epoch);
+              value, epoch);
     }
     if (last && this_query == 0 && this_first == 0) {
       // The new key and value go to the cache, for the steps after this one.
@@ -562,40 +585,28 @@ __device__ __noinline__ void merge_splits(uint splits, uint epoch) {
   }
 }
 
-/// The cache that the blocks of a KV head read first in the next layer comes nearer, each block's share.
-template <typename Model>
-__device__ __forceinline__ void prefetch_cache(std::byte* cache) {
-  constexpr uint kPieces = 16;
-  constexpr uint kBytes = CacheHead<Model::kHeadDim>::kBytes / kPieces;
-  const Plan& plan = shared().plan;
-  if (plan.jobs == 0) return;
-  const uint pieces = min(plan.splits, 2 * plan.members) * kPieces;
-  for (uint piece = plan.member * kWarp + lane_index(); piece < pieces; piece += plan.members * kWarp) {
-    prefetch(cache_head<Model>(cache, piece / kPieces, plan.kv_head).base + piece % kPieces * kBytes, kBytes);
-  }
-}
-
 template <typename Model>
 __device__ __forceinline__ void attention(Stream stream, const PersistentLayer& layer, uint position,
                                           uint epoch) {
   constexpr uint kDim = Model::kHeadDim;
   const Plan& plan = shared().plan;
-  if (plan.member >= plan.jobs) {
-    allow(tile_of(stream), shared().burst);
-  } else if (plan.whole != 0) {
-    attend_jobs<Model, kDim, Model::kGroup>(stream, layer, position, epoch);
-  } else if (plan.part_bits == 0) {
-    attend_jobs<Model, kDim, 1>(stream, layer, position, epoch);
-  } else if (plan.part_bits == 1) {
-    attend_jobs<Model, kDim / 2, 1>(stream, layer, position, epoch);
-  } else if (plan.part_bits == 2) {
-    attend_jobs<Model, kDim / 4, 1>(stream, layer, position, epoch);
-  } else if constexpr (kDim / 8 >= kPartDims) {
-    attend_jobs<Model, kDim / 8, 1>(stream, layer, position, epoch);
+  if (plan.member >= plan.whole_jobs && plan.member >= plan.head_jobs) {
+    allow<Model>(tile_of(stream), shared().burst);
   }
-#ifndef NO_PREFETCH
-  if (thread_index() / kWarp == kWarps - 1) prefetch_cache<Model>((&layer)[1].cache);
-#endif
+  if (plan.member < plan.whole_jobs) {
+    attend_jobs<Model, kDim, Model::kGroup>(stream, layer, position, epoch);
+  }
+  if (plan.member < plan.head_jobs) {
+    if (plan.part_bits == 0) {
+      attend_jobs<Model, kDim, 1>(stream, layer, position, epoch);
+    } else if (plan.part_bits == 1) {
+      attend_jobs<Model, kDim / 2, 1>(stream, layer, position, epoch);
+    } else if (plan.part_bits == 2) {
+      attend_jobs<Model, kDim / 4, 1>(stream, layer, position, epoch);
+    } else if constexpr (kDim / 8 >= kPartDims) {
+      attend_jobs<Model, kDim / 8, 1>(stream, layer, position, epoch);
+    }
+  }
   if (plan.splits > 1) merge_splits<Model>(plan.splits, epoch);
 }
 

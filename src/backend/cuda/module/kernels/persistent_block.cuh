@@ -17,33 +17,34 @@ constexpr uint kAllThreads = (kWarps + 2) * kWarp;
 constexpr uint kNormThreads = kThreads + kWarp;
 
 // Barriers beside number 0, __syncthreads.
-constexpr uint kSquaresReady = 1;  // the vector, or weights of positions, stand in shared memory for the norm warp
-constexpr uint kSumsReady = 2;     // the norm warp has its answer, and the others theirs
-constexpr uint kTermsReady = 3;    // of the warps that multiply
-constexpr uint kStepDone = 4;      // theirs and the norm warp's
+constexpr uint kSquaresReady =
+    1;  // the vector, or weights of positions, stand in shared memory for the norm warp
+constexpr uint kSumsReady = 2;   // the norm warp has its answer, and the others theirs
+constexpr uint kTermsReady = 3;  // of the warps that multiply
+constexpr uint kStepDone = 4;    // theirs and the norm warp's
 
 constexpr uint kHalf = arith::kSegment / 2;  // columns of a half segment
 constexpr uint kHalfBlocks = kSegmentBlocks / 2;
 constexpr uint kTileUnits = 4;  // segments of a panel that one bulk copy brings
 constexpr uint kTileBytes = kTileUnits * kQ8SegmentBytes;
 constexpr uint kTermStride = kSegmentBlocks * gpu::kPanel + gpu::kPanel;  // padded against bank conflicts
-constexpr uint kMostItems = 6;  // (panel, half segment) of a warp whose weights stand in registers
-constexpr uint kMostChunk = 3;  // half segments of a warp whose activations stand in registers
-constexpr uint kSlots = 16;     // of the ring
+constexpr uint kMostItems = 6;   // (panel, half segment) of a warp whose weights stand in registers
+constexpr uint kMostChunk = 3;   // half segments of a warp whose activations stand in registers
+constexpr uint kMostSlots = 16;  // of the ring
 constexpr uint kUsualBlocks = 132;
 constexpr uint kSplit = arith::kSplit;
 constexpr uint kPartDims = 16;  // of the smallest part of a head: one 16-byte load of a value row
 
 /// A matrix product as the compiler knows it. `kRows`: of one part, 0 if it is not known. `kTwin`: there are
-/// two parts, whose rows belong together.
-template <uint kColumnsOf, uint kRowsOf, bool kTwinOf>
+/// two parts, whose rows belong together. `kSlots`: of the ring.
+template <uint kColumnsOf, uint kRowsOf, bool kTwinOf, uint kSlots>
 struct Matrix {
   static constexpr bool kTwin = kTwinOf;
   static constexpr uint kSegments = kColumnsOf / arith::kSegment;
   static constexpr uint kHalves = 2 * kSegments;
   static constexpr uint kRounds = (kHalves + kWarps - 1) / kWarps;  // half segments of a warp
-  static constexpr uint kChunk = kRounds < kMostChunk ? kRounds : kMostChunk;
-  static constexpr uint kChunks = (kRounds + kChunk - 1) / kChunk;
+  static constexpr uint kChunks = (kRounds + kMostChunk - 1) / kMostChunk;
+  static constexpr uint kChunk = (kRounds + kChunks - 1) / kChunks;
   // Short vectors: several warps have the same columns and share the panels.
   static constexpr uint kGroups = kHalves < kWarps ? kWarps / kHalves : 1;
   static constexpr uint kParts = kTwin ? 2 : 1;
@@ -67,6 +68,10 @@ struct Matrix {
     return kSegments % kTileUnits == 0 ? panels * (kSegments / kTileUnits)
                                        : (panels * kSegments + kTileUnits - 1) / kTileUnits;
   }
+  /// A long panel's tiles are let go chunk by chunk, so that the next come meanwhile; those of a chunk are
+  /// the next in the ring because a round has as many columns as a tile.
+  static constexpr bool kLong = kBatch == 1 && !kTwin && kChunks > 1 && tiles(1) > kSlots / 2;
+  static_assert(kWarps * kHalf == kTileUnits * arith::kSegment);
 };
 
 /// What a block has of a matrix.
@@ -82,21 +87,25 @@ struct Share {
 };
 
 /// Who attends to what in a step: the blocks are shared out among the KV heads, and those of a KV head share
-/// its jobs. A job is a split and either all query heads of the group or one of them, then possibly a part of
-/// its dimensions.
+/// its jobs. A job of the first kind is a split for all query heads of the group; one of the second kind is
+/// one query head of a split, possibly a part of its dimensions. Splits that are too few to give one to each
+/// block are of the second kind.
 struct Plan {
   uint kv_head, member, members;
-  uint splits, jobs;  // jobs 0: the block attends to nothing
-  uint part_bits;     // a head has 1 << part_bits parts
-  uint whole;         // all query heads at once
+  uint splits;
+  uint whole_jobs;  // as many splits, from the first on
+  uint head_jobs;   // of the splits behind those
+  uint part_bits;   // of a head job: a head has 1 << part_bits parts
 
-  /// Jobs of this block.
-  __device__ uint mine() const { return member < jobs ? (jobs - member + members - 1) / members : 0; }
+  /// Of so many jobs, those of this block.
+  __device__ uint mine(uint jobs) const {
+    return member < jobs ? (jobs - member + members - 1) / members : 0;
+  }
 };
 
 /// What a block has in shared memory that does not depend on the model's shape.
 struct Shared {
-  std::uint64_t full[kSlots];
+  std::uint64_t full[kMostSlots];
   volatile std::uint64_t factor;  // 1 / rms with the norm that it belongs to
   uint burst;                     // tiles that may be fetched at a time inside the layers
   Share qkv, output, gate, down, head;
@@ -136,18 +145,20 @@ struct AttentionMemory {
   float denominators[kGroup];
 };
 
-/// All of a block's memory, behind the ring. Behind it lie the pointers of the
-/// layers, the last twice, and the scratch of merging,
-/// max_splits * (kPartDims + 2) floats.
+/// A block's memory. Behind it lie the ring, the pointers of the layers (the last twice), and the scratch of
+/// merging, max_splits * (kPartDims + 2) floats.
 template <typename Model>
-struct alignas(16) Block : Shared {
-  alignas(16) float vector[Model::kHidden];           // before it is weighed, for the norm warp
-  float own_rows[Model::kMostOwnRows];    // residual stream of the rows whose O and down products are here
+struct alignas(128) Block : Shared {
+  alignas(16) float vector[Model::kHidden];  // before it is weighed, for the norm warp
+  float own_rows[Model::kMostOwnRows];       // residual stream of the rows whose O and down products are here
   HalfSegment halves[kWarps][Model::kMostRounds];
   float terms[2][Model::kTermFloats];
   AttentionMemory<Model::kGroup, Model::kHeadDim> attention;
 
-  __device__ PersistentLayer* layers() { return reinterpret_cast<PersistentLayer*>(this + 1); }
+  __device__ std::byte* ring() { return reinterpret_cast<std::byte*>(this + 1); }
+  __device__ PersistentLayer* layers() {
+    return reinterpret_cast<PersistentLayer*>(ring() + Model::kSlots * kTileBytes);
+  }
   __device__ float* scratch() { return reinterpret_cast<float*>(layers() + this->model.layers + 1); }
 };
 
@@ -158,15 +169,12 @@ __constant__ PersistentModel resident_model;
 
 extern __shared__ __align__(128) std::byte memory[];
 
-__device__ inline std::byte* ring() {
-  return memory;
-}
 __device__ inline Shared& shared() {
-  return *reinterpret_cast<Shared*>(memory + kSlots * kTileBytes);
+  return *reinterpret_cast<Shared*>(memory);
 }
 template <typename Model>
 __device__ inline Block<Model>& block_of() {
-  return *reinterpret_cast<Block<Model>*>(memory + kSlots * kTileBytes);
+  return *reinterpret_cast<Block<Model>*>(memory);
 }
 __device__ inline const PersistentModel& model() {
   return shared().model;
@@ -197,8 +205,10 @@ __device__ inline uint thread_index() {
 
 /// Lets the fetching thread go on: `consumed` tiles have been read by all, `most` more may be fetched now. A
 /// thread of the last warp does it, which has the least to do.
+template <typename Model>
 __device__ inline void allow(uint consumed, uint most) {
-  if (threadIdx.x == kThreads - kWarp) shared().allowed = min(consumed + kSlots, shared().allowed + most);
+  if (threadIdx.x == kThreads - kWarp)
+    shared().allowed = min(consumed + Model::kSlots, shared().allowed + most);
 }
 
 /// arith::block_inverse without a branch around the reciprocal: several of them overlap then.

@@ -20,30 +20,6 @@ template <uint kCount, typename HalfOf>
 __device__ __forceinline__ void await_halves(const std::uint64_t* words, uint round, HalfOf half_of,
                                              uint lane, uint epoch, float (&x)[kCount][4]) {
   Patience patience(Awaited::vector);
-#ifdef STAGGER
-  if constexpr (kCount == 1) {
-    const std::uint64_t* half = words + half_of(round) * kHalf + 2 * lane;
-    WordPair a0 = read_pair(half), a1 = read_pair(half + kHalf / 2);
-    const uint start = clock();
-    while (static_cast<uint>(clock()) - start < STAGGER) {
-    }
-    const auto take = [&](const WordPair& l, const WordPair& h) {
-      x[0][0] = value_of(l.first);
-      x[0][1] = value_of(l.second);
-      x[0][2] = value_of(h.first);
-      x[0][3] = value_of(h.second);
-      return __all_sync(kAllLanes, is_of(l.first, epoch) & is_of(l.second, epoch) & is_of(h.first, epoch) & is_of(h.second, epoch));
-    };
-    for (;;) {
-      const WordPair b0 = read_pair(half), b1 = read_pair(half + kHalf / 2);
-      if (take(a0, a1)) return;
-      a0 = read_pair(half);
-      a1 = read_pair(half + kHalf / 2);
-      if (take(b0, b1)) return;
-      patience.lose();
-    }
-  }
-#endif
   for (;;) {
     WordPair low[kCount], high[kCount];
 #pragma unroll
@@ -72,8 +48,7 @@ __device__ inline void quantize_half(const float (&x)[4], uint lane, HalfSegment
   uint largest = max(max(arith::magnitude_bits(x[0]), arith::magnitude_bits(x[1])),
                      max(arith::magnitude_bits(x[2]), arith::magnitude_bits(x[3])));
 #pragma unroll
-  for (uint step = 4; step > 0; step /= 2)
-    largest = max(largest, __shfl_xor_sync(kAllLanes, largest, step));
+  for (uint step = 4; step > 0; step /= 2) largest = max(largest, __shfl_xor_sync(kAllLanes, largest, step));
   const float inverse = block_inverse(largest, arith::kInt8Levels);
   uint bytes[4];
 #pragma unroll
@@ -95,16 +70,20 @@ struct Item {
 __device__ inline uint tile_with(uint first_tile, uint unit) {
   return first_tile + unit / kTileUnits;
 }
+template <typename Model>
 __device__ inline bool has_tile(uint tile) {
-  return has_completed(shared().full + tile % kSlots, tile / kSlots % 2);
+  return has_completed(shared().full + tile % Model::kSlots, tile / Model::kSlots % 2);
 }
+template <typename Model>
 __device__ inline void wait_tile(uint tile) {
-  wait_barrier(shared().full + tile % kSlots, tile / kSlots % 2);
+  wait_barrier(shared().full + tile % Model::kSlots, tile / Model::kSlots % 2);
 }
 
+template <typename Model>
 __device__ inline Item load_item(uint first_tile, uint unit, uint half, uint lane) {
-  const uint slot = tile_with(first_tile, unit) % kSlots;
-  const std::byte* segment = ring() + slot * kTileBytes + unit % kTileUnits * kQ8SegmentBytes;
+  const uint slot = tile_with(first_tile, unit) % Model::kSlots;
+  const std::byte* segment =
+      block_of<Model>().ring() + slot * kTileBytes + unit % kTileUnits * kQ8SegmentBytes;
   const uint block = half * kHalfBlocks + lane / gpu::kPanel;
   const uint row = lane % gpu::kPanel;
   const auto* chunks = reinterpret_cast<const int4*>(segment + kScaleBytes) + 2 * block * gpu::kPanel + row;
@@ -172,7 +151,7 @@ __device__ __forceinline__ Stream product(Stream stream, const Share& share, con
   const uint lane = thread % kWarp;
   const uint first_half = Of::kHalves < kWarps ? warp % Of::kHalves : warp;
   const uint group = Of::kHalves < kWarps ? warp / Of::kHalves % Of::kGroups : 0;
-  constexpr bool kEven = Of::kHalves % kWarps == 0 || Of::kHalves < kWarps;
+  constexpr bool kEven = Of::kChunks * Of::kChunk * kWarps == Of::kHalves || Of::kHalves < kWarps;
   // A warp's half segments; where it has none left, the last again.
   const auto half_of = [&](uint round) {
     const uint half = first_half + round * kWarps;
@@ -216,14 +195,14 @@ __device__ __forceinline__ Stream product(Stream stream, const Share& share, con
 #pragma unroll
         for (uint r = 0; r < Of::kChunk; ++r) {
           const uint panel = panel_of(p);
-          here &= has_tile(tile_with(first_tile_of(panel), unit_of(panel, half_of(first_round + r))));
+          here &= has_tile<Model>(tile_with(first_tile_of(panel), unit_of(panel, half_of(first_round + r))));
         }
       }
       if (!here) {
         for (uint p = 0; p < Of::kMine; ++p) {
           for (uint r = 0; r < Of::kChunk; ++r) {
             const uint panel = panel_of(p);
-            wait_tile(tile_with(first_tile_of(panel), unit_of(panel, half_of(first_round + r))));
+            wait_tile<Model>(tile_with(first_tile_of(panel), unit_of(panel, half_of(first_round + r))));
           }
         }
       }
@@ -234,7 +213,7 @@ __device__ __forceinline__ Stream product(Stream stream, const Share& share, con
 #pragma unroll
         for (uint r = 0; r < Of::kChunk; ++r) {
           const uint half = half_of(first_round + r);
-          items[p][r] = load_item(first_tile_of(panel), unit_of(panel, half), half % 2, lane);
+          items[p][r] = load_item<Model>(first_tile_of(panel), unit_of(panel, half), half % 2, lane);
         }
       }
       if constexpr (kFirst) {
@@ -255,7 +234,7 @@ __device__ __forceinline__ Stream product(Stream stream, const Share& share, con
         if (kNorm && chunk + 1 == Of::kChunks) arrive(kSquaresReady, kNormThreads);
         __syncwarp();
         // The vector is here: what was read before can be replaced, and nobody waits behind the copies.
-        if (chunk == 0) allow(tile, burst);
+        if (chunk == 0) allow<Model>(tile, burst);
       }
 #pragma unroll
       for (uint r = 0; r < Of::kChunk; ++r) {
@@ -273,10 +252,14 @@ __device__ __forceinline__ Stream product(Stream stream, const Share& share, con
               multiply(multiply(dot_to_float(dot), item.scale), x_scale);
         }
       }
+      if (Of::kLong && chunk + 1 < Of::kChunks) {
+        sync(kTermsReady, kThreads);
+        allow<Model>(tile + (chunk + 1) * Of::kChunk, Model::kSlots);
+      }
     }
     sync(kTermsReady, kThreads);
     tile += Of::kParts * tiles;
-    if (begin + Of::kBatch < panels) allow(tile, kSlots);
+    if (begin + Of::kBatch < panels) allow<Model>(tile, Model::kSlots);
     if (warp < count) {
       constexpr uint kPanelTerms = Of::kSegments * kTermStride;
       const float total = add_terms<Of::kSegments>(terms + warp * kPanelTerms, lane);
