@@ -20,8 +20,8 @@ enum Answer : std::size_t { kStepsDone, kLate, kIds = kLate + 3 };
 constexpr std::uint32_t kLastEpoch = 0xFF000000;
 
 /// What PersistentStep::late can name.
-constexpr std::array<std::string_view, 5> kAwaited = {"nothing", "weights", "a vector", "query, key or value",
-                                                      "a word of another block"};
+constexpr std::array<std::string_view, 6> kAwaited = {
+    "nothing", "weights", "a vector", "query, key or value", "a word of another block", "a norm"};
 
 /// The ids that end the first row of a step.
 std::span<const std::int32_t> stops_of(const StepWork& first, const StopIds& stop_ids) {

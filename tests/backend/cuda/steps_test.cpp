@@ -99,7 +99,29 @@ TEST(PersistentStep, EqualsTheCpuOnTheShapeOfQwen3Small) {
   random.matrix_format = random.embedding_format = random.head_format = quant::TensorType::q8_0;
   const TemporaryFile file(random);
   const LoadedModel model(file.path());
-  for (const std::size_t depth : {1U, 255U, 700U}) expect_equal(model, depth, 6);
+  for (const std::size_t depth : {1U, 255U, 700U, 1100U, 2300U, 4095U}) expect_equal(model, depth, 6);
+}
+
+/// Larger shapes, a layer of each: vectors that a warp takes in several chunks, panels longer than the ring
+/// is deep, groups of more than two query heads.
+TEST(PersistentStep, EqualsTheCpuOnTheShapesOfLargerModels) {
+  struct Shape {
+    std::uint32_t hidden_size, ffn_size, heads;
+  };
+  for (const Shape shape : {Shape{2048, 6144, 16}, Shape{2560, 9728, 32}, Shape{4096, 12288, 32}}) {
+    RandomModel random;
+    random.layers = 1;
+    random.hidden_size = shape.hidden_size;
+    random.ffn_size = shape.ffn_size;
+    random.heads = shape.heads;
+    random.kv_heads = 8;
+    random.head_dim = 128;
+    random.vocab_size = 1000;
+    random.matrix_format = random.embedding_format = random.head_format = quant::TensorType::q8_0;
+    const TemporaryFile file(random);
+    const LoadedModel model(file.path());
+    for (const std::size_t depth : {1U, 300U, 1500U}) expect_equal(model, depth, 3);
+  }
 }
 
 /// Steps chained in one launch choose what single steps choose, and end with a stop id.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backend/cuda/module/kernels/persistent_block.cuh"
+#include "backend/cuda/module/kernels/persistent_merge.cuh"
 
 /// Attention in the persistent kernel: the jobs of a Plan. A warp has 32 positions of the split, a lane one
 /// of them; keys and values are fetched before the query is here. All that is needed of the current position
@@ -304,15 +304,6 @@ struct Values {
   }
 };
 
-/// An integer that orders like the float, NaN above everything.
-__device__ inline uint ordered(float value) {
-  const uint bits = __float_as_uint(value);
-  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
-__device__ inline float from_ordered(uint key) {
-  return __uint_as_float((key & 0x80000000U) != 0 ? key & 0x7FFFFFFFU : ~key);
-}
-
 /// The largest of what the warps left in `largest`.
 __device__ inline uint largest_of(const uint (&largest)[kWarps]) {
   const auto* words = reinterpret_cast<const uint4*>(largest);
@@ -402,10 +393,6 @@ __device__ __forceinline__ void attend_jobs(Stream stream, const PersistentLayer
   }
 #pragma unroll 1
   for (uint job = plan.member;;) {
-    const uint ahead = job + 2 * plan.members;
-    if (kWhole && ahead < jobs && thread_index() == kThreads - 1) {
-      prefetch(cache_head<Model>(layer.cache, ahead, plan.kv_head).base, CacheHead<kDim>::kBytes);
-    }
     const bool last = split + 1 == plan.splits;
     const uint seen = last ? position % kSplit + 1 : kSplit;
     const bool sees = p < seen;
@@ -535,53 +522,6 @@ __device__ __forceinline__ void attend_jobs(Stream stream, const PersistentLayer
     }
     if (!more) return;
     job = next;
-  }
-}
-
-/// Splits in ascending order, 16 dimensions of a query head at a time.
-template <typename Model>
-__device__ __noinline__ void merge_splits(uint splits, uint epoch) {
-  const uint thread = thread_index();
-  float* outputs = block_of<Model>().scratch();   // [splits][16]
-  float* factors = outputs + splits * kPartDims;  // [splits]
-  float* denominators = factors + splits;         // [splits]
-  constexpr uint kPieces = Model::kHeads * Model::kHeadDim / kPartDims;
-#pragma unroll 1
-  for (uint piece = blockIdx.x; piece < kPieces; piece += gridDim.x) {
-    const uint head = piece * kPartDims / Model::kHeadDim;
-    const uint dim = piece * kPartDims % Model::kHeadDim;
-    const std::size_t first = std::size_t{head} * model().max_splits;
-    for (uint i = thread; i < splits * kPartDims; i += kThreads) {
-      outputs[i] = await(
-          model().exchange.splits + (first + i / kPartDims) * Model::kHeadDim + dim + i % kPartDims, epoch);
-    }
-    // From the other end, by threads that had nothing to do.
-    for (uint i = kThreads - 1 - thread; i < splits * 2; i += kThreads) {
-      const float value = await(model().exchange.statistics + first * 2 + i, epoch);
-      (i % 2 == 0 ? factors : denominators)[i / 2] = value;
-    }
-    sync(kTermsReady, kThreads);
-    if (thread < kWarp) {
-      uint largest = 0;
-      for (uint s = thread; s < splits; s += kWarp) largest = max(largest, ordered(factors[s]));
-      const float maximum = from_ordered(__reduce_max_sync(kAllLanes, largest));
-      for (uint s = thread; s < splits; s += kWarp) {
-        factors[s] = arith::exponential(arith::subtract(factors[s], maximum));
-      }
-      __syncwarp();
-      if (thread < kPartDims) {
-        float sum = 0.0F;
-        float denominator = 0.0F;
-#pragma unroll 4
-        for (uint s = 0; s < splits; ++s) {
-          denominator = add(denominator, multiply(factors[s], denominators[s]));
-          sum = add(sum, multiply(factors[s], outputs[s * kPartDims + thread]));
-        }
-        publish(model().exchange.mixed + word_place(piece * kPartDims + thread),
-                multiply(sum, arith::reciprocal(denominator)), epoch);
-      }
-    }
-    if (piece + gridDim.x < kPieces) sync(kTermsReady, kThreads);
   }
 }
 
