@@ -393,6 +393,10 @@ __device__ __forceinline__ void attend_jobs(Stream stream, const PersistentLayer
   }
 #pragma unroll 1
   for (uint job = plan.member;;) {
+    const uint ahead = job + 2 * plan.members;
+    if (kWhole && ahead < jobs && thread_index() == kThreads - 1) {
+      prefetch(cache_head<Model>(layer.cache, ahead, plan.kv_head).base, CacheHead<kDim>::kBytes);
+    }
     const bool last = split + 1 == plan.splits;
     const uint seen = last ? position % kSplit + 1 : kSplit;
     const bool sees = p < seen;
