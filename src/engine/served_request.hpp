@@ -55,7 +55,7 @@ struct ServedRequest {
   std::uint32_t lookahead = 0;       ///< see ServingOptions
   std::uint32_t known_at_pause = 0;  ///< tokens that had been computed once
   Clock::time_point stalled_since;
-  Clock::time_point latest_token;  ///< when it came
+  Clock::time_point latest_token;         ///< when it came
   std::vector<TokenEvent> prompt_events;  ///< of the prompt's tokens, until they are handed over
   std::uint32_t scored = 0;               ///< tokens of the prompt that have theirs, from the first
   std::vector<double> pooled;  ///< [D] sum of the hidden states of the first `pooled_tokens` tokens

@@ -298,7 +298,7 @@ class Parser {
     }
     // With the flag u only punctuation may be escaped; anything else would be a promise to mean nothing.
     if (c < 0x80 && ((c >= '0' && c <= '9') || ((c | 0x20U) >= 'a' && (c | 0x20U) <= 'z'))) {
-      fail(fmt::format("the escape \"\\{}\", which is not supported", static_cast<char>(c)));
+      fail(fmt::format(R"(the escape "\{}", which is not supported)", static_cast<char>(c)));
     }
     return c;
   }

@@ -276,7 +276,8 @@ TEST(Chat, MoreChoicesThanTheEngineHasRows) {
   EXPECT_EQ(answer["usage"]["completion_tokens"], 80);
   const auto chunks = served.stream(kChat, body);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(join(chunks, i).content, answer["choices"][static_cast<std::size_t>(i)]["message"]["content"]);
+    EXPECT_EQ(Json(join(chunks, i).content),
+              answer["choices"][static_cast<std::size_t>(i)]["message"]["content"]);
   }
 }
 

@@ -120,7 +120,7 @@ TEST(Tools, ADraftInTheThoughtsStaysThere) {
   EXPECT_FALSE(choice["message"].contains("tool_calls"));
   EXPECT_THAT(choice["message"]["reasoning_content"].get<std::string>(), HasSubstr("<tool_call>"));
   const auto joined = join(served.stream(kChat, with_tools()));
-  EXPECT_EQ(joined.reasoning, choice["message"]["reasoning_content"]);
+  EXPECT_EQ(Json(joined.reasoning), choice["message"]["reasoning_content"]);
   EXPECT_TRUE(joined.calls.empty());
 }
 
