@@ -168,7 +168,7 @@ class AnswerHandle : public Exchange {
   std::size_t unsent() const override { return answer_->unsent(); }
   void on_drained(std::function<void()> call) override { answer_->on_drained(std::move(call)); }
   void on_gone(std::function<void()> call) override { answer_->on_gone(std::move(call)); }
-  void add_note(std::string note) override { answer_->add_note(std::move(note)); }
+  void add_note(const std::string& note) override { answer_->add_note(note); }
   void post(std::function<void()> call) override { answer_->post(std::move(call)); }
 
  private:

@@ -65,7 +65,7 @@ class Exchange {
   virtual void on_gone(std::function<void()> call) = 0;
 
   /// Adds to the line about this request in the log (counts, never text of users). Before the answer ends.
-  virtual void add_note(std::string /*note*/) {}
+  virtual void add_note(const std::string& /*note*/) {}
 
   /// Runs `call` in the exchange's own strand: never at the same time as another of its calls, in order.
   virtual void post(std::function<void()> call) = 0;

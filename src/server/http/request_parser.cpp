@@ -54,7 +54,7 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
       const bool was_header = !is_header_done();
       eager(!was_header);
       used += put(boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), error);
-      if (refusal_) return Progress::refused;
+      if (refused_with) return Progress::refused;
       if (error == Errc::need_more) return check_waiting(bytes.size() - used);
       if (error == Errc::bad_version) return refuse(bad_version(bytes.substr(used)));
       if (error) return refuse(error);
@@ -66,7 +66,7 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
   }
 
   Request request;
-  std::optional<Refusal> refusal_;
+  std::optional<Refusal> refused_with;
   bool expects_continue = false;
   bool header_complete = false;
   bool http_1_0 = false;
@@ -83,7 +83,7 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
   }
 
   Progress refuse(Refusal refusal) {
-    refusal_ = std::move(refusal);
+    refused_with = std::move(refusal);
     return Progress::refused;
   }
 
@@ -109,24 +109,24 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
 
   /// A callback's way to stop the library.
   void stop(Refusal refusal, beast::error_code& error) {
-    if (!refusal_) refusal_ = std::move(refusal);
+    if (!refused_with) refused_with = std::move(refusal);
     error = Errc::bad_value;
   }
 
   bool check_header() {
     header_complete = true;
     if (!http_1_0 && hosts_ != 1) {
-      refusal_ = {.status = 400, .message = fmt::format("expected one Host header, found {}", hosts_)};
+      refused_with = {.status = 400, .message = fmt::format("expected one Host header, found {}", hosts_)};
     } else if (http_1_0 && chunked()) {
-      refusal_ = {.status = 400, .message = "HTTP/1.0 has no Transfer-Encoding"};
+      refused_with = {.status = 400, .message = "HTTP/1.0 has no Transfer-Encoding"};
     } else if (!expectation_.empty() && !http_1_0) {
       if (equal_ignoring_case(expectation_, "100-continue")) {
         expects_continue = true;
       } else {
-        refusal_ = {.status = 417, .message = "the only expectation that can be met is 100-continue"};
+        refused_with = {.status = 417, .message = "the only expectation that can be met is 100-continue"};
       }
     }
-    return !refusal_;
+    return !refused_with;
   }
 
   bool set_target(std::string_view target) {
@@ -136,7 +136,7 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     }
     if (!target.starts_with('/')) {  // the absolute form, as proxies are sent it
       const auto scheme = target.find("://");
-      if (scheme == std::string_view::npos || scheme > 5) return false;
+      if (scheme > 5) return false;  // or there is none
       const auto path = target.find_first_of("/?", scheme + 3);
       target = path == std::string_view::npos ? "/" : target.substr(path);
     }
@@ -240,7 +240,7 @@ RequestParser::Progress RequestParser::put(std::string_view bytes, std::size_t& 
 
 const Refusal& RequestParser::refusal() const {
   static const Refusal none;
-  return impl_->refusal_ ? *impl_->refusal_ : none;
+  return impl_->refused_with ? *impl_->refused_with : none;
 }
 
 Request& RequestParser::request() {
