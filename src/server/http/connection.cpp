@@ -120,7 +120,10 @@ bool Connection::wants_input() const {
 void Connection::read_some() {
   if (phase_ == Phase::handshake) return shake_hands();
   for (int i = 0; i < kReadsInARow; ++i) {
-    if (!wants_input()) return watch_for_errors();
+    if (!wants_input()) {
+      if (!end_seen_) watch_for_end();
+      return watch_for_errors();
+    }
     const auto buffer = thread_buffer();
     const auto result = transport_->read(buffer);
     switch (result.status) {
@@ -349,6 +352,7 @@ void Connection::close(bool reset) {
   phase_ = Phase::closed;
   timer_.cancel();
   if (probe_timer_) probe_timer_->cancel();
+  if (end_timer_) end_timer_->cancel();
   if (reset) {
     // Nothing that the client does not take stays in the kernel.
     const ::linger at_once{.l_onoff = 1, .l_linger = 0};

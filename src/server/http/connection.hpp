@@ -80,6 +80,8 @@ class Connection : public AnswerOwner, public std::enable_shared_from_this<Conne
 
   // Has the client gone?
   void watch_for_errors();
+  void watch_for_end();
+  void look_for_end();
   void begin_probing();
   void probe();
   void gone();
@@ -100,6 +102,7 @@ class Connection : public AnswerOwner, public std::enable_shared_from_this<Conne
   Socket socket_;
   Timer timer_;
   std::unique_ptr<Timer> probe_timer_;
+  std::unique_ptr<Timer> end_timer_;
   std::unique_ptr<Transport> transport_;
   std::string peer_;
 

@@ -18,6 +18,8 @@ constexpr unsigned kClientLeft = 499;
 constexpr std::size_t kSmall = std::size_t{16} << 10U;
 /// Zeros that may be sent ahead of a chunk's size.
 constexpr std::size_t kMostZeros = 12;
+/// Between looks for the end of what a client sends that nobody reads for now.
+constexpr std::chrono::milliseconds kEndCheck{50};
 constexpr std::chrono::milliseconds kFirstProbe{20};
 constexpr std::chrono::milliseconds kLastProbePause{8'000};
 
@@ -201,6 +203,26 @@ void Connection::watch_for_errors() {
     const bool is_error = ::poll(&state, 1, 0) > 0 && (state.revents & (POLLERR | POLLHUP)) != 0;
     // Urgent data, which nobody asked for, raises this too; waiting again at once would be told of it again.
     if (is_error) self->guarded([&] { self->gone(); });
+  });
+}
+
+/// While so much has been sent ahead that nothing more is read, the end of it is asked for.
+void Connection::watch_for_end() {
+  if (end_timer_ || phase_ != Phase::answering) return;
+  end_timer_ = std::make_unique<Timer>(strand_);
+  look_for_end();
+}
+
+void Connection::look_for_end() {
+  end_timer_->expires_after(kEndCheck);
+  end_timer_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error) return;
+    pollfd state{.fd = self->socket_.native_handle(), .events = POLLRDHUP, .revents = 0};
+    const bool goes_on = self->phase_ == Phase::answering && !self->end_seen_;
+    const bool is_over = goes_on && ::poll(&state, 1, 0) > 0 && (state.revents & POLLRDHUP) != 0;
+    if (goes_on && !is_over) return self->look_for_end();
+    self->end_timer_.reset();
+    if (is_over) self->guarded([&] { self->begin_probing(); });
   });
 }
 

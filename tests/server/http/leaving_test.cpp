@@ -82,6 +82,24 @@ INSTANTIATE_TEST_SUITE_P(Http10, Leaving,
                          testing::Combine(testing::Values(How::closes, How::is_killed),
                                           testing::Values(When::before_the_answer), testing::Values("1.0")));
 
+/// More than is read ahead while an answer is awaited hides the end of what a client sends.
+TEST_F(HttpTest, WhoLeavesMoreBehindThanIsReadIsNoticed) {
+  const auto& server = start();
+  for (const std::size_t more : {std::size_t{17'000}, std::size_t{70'000}}) {
+    Client client(port());
+    client.send(get("/later") + std::string(more, 'x'));
+    const auto exchange = kept.next();
+    ASSERT_NE(exchange, nullptr);
+    std::atomic<int> gone = 0;
+    exchange->on_gone([&gone] { ++gone; });
+    std::this_thread::sleep_for(milliseconds(120));
+    EXPECT_EQ(gone, 0);
+    client.close();
+    EXPECT_TRUE(eventually([&] { return gone == 1; }));
+    EXPECT_TRUE(eventually([&] { return server.counters().connections == 0; }));
+  }
+}
+
 class HalfClose : public HttpTest {};
 
 TEST_F(HalfClose, IsNoCancelBeforeTheAnswer) {
