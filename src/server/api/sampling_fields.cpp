@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
@@ -21,6 +22,10 @@ std::uint64_t parse_seed(const Fields& fields) {
   const auto* value = fields.find("seed");
   if (value == nullptr) return random_number();
   if (const auto* beyond = value->unsigned_integer()) return *beyond;
+  if (const auto* number = value->real(); number != nullptr && std::abs(*number) >= 0x1p63) {
+    refuse(fields.path_of("seed"), fmt::format("expected an integer of 64 bits, found {}", *number),
+           "out_of_range");
+  }
   // -1 is how clients of other servers ask for any.
   const auto seed = fields.integer("seed");
   return *seed == -1 ? random_number() : static_cast<std::uint64_t>(*seed);

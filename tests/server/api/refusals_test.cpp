@@ -65,7 +65,7 @@ std::vector<Case> sampling_cases(const std::string& path) {
            {"frequency_penalty", {2.01, -2.01, "0"}},
            {"repetition_penalty", {0, -1, "1"}},
            {"n", {0, -1, 129, 1.5, "1", true}},
-           {"seed", {"7", 1.5, true}},
+           {"seed", {"7", 1.5, true, 18446744073709551616.0, -1e30}},
            {"max_tokens", {-1, 1.5, "5", true, Json::array()}},
            {"max_completion_tokens", {-1, 1.5, "5"}},
            {"stream", {"true", 1, Json::object()}},
