@@ -14,6 +14,7 @@ constexpr std::string_view kBlanks = " \t\r\n";
 
 /// Where the longest end of `text` begins that could be the beginning of `tag`.
 std::size_t partial_tag(std::string_view text, std::string_view tag) {
+  if (tag.empty()) return text.size();
   const auto most = std::min(text.size(), tag.size() - 1);
   for (auto size = most; size > 0; --size) {
     if (text.substr(text.size() - size) == tag.substr(0, size)) return text.size() - size;
@@ -55,11 +56,25 @@ OutputDelta OutputParser::push(std::string_view text) {
   return delta;
 }
 
-OutputDelta OutputParser::finish() {
+OutputDelta OutputParser::finish(bool cut) {
   OutputDelta delta;
+  if (cut) drop_partial_tag();
   while (step(delta, true)) {
   }
   return delta;
+}
+
+void OutputParser::drop_partial_tag() {
+  std::string_view tag;
+  if (state_ == State::beginning && could_be(held_.substr(std::min(held_.find('<'), held_.size())), kThink)) {
+    tag = kThink;
+  } else if (state_ == State::reasoning) {
+    tag = kThinkEnd;
+  } else if (options_.tool_calls && state_ != State::call) {
+    tag = kCall;
+  }
+  const auto begin = partial_tag(held_, tag);
+  if (held_.size() - begin >= 2) held_.resize(begin);
 }
 
 bool OutputParser::step(OutputDelta& delta, bool at_end) {

@@ -51,7 +51,9 @@ class OutputParser {
 
   OutputDelta push(std::string_view text);
   /// The output is over: what was held back.
-  OutputDelta finish();
+  /// `cut`: a stop string ended the text, perhaps within a tag; what seems to be the beginning of one (of two
+  /// characters at least) then goes with it.
+  OutputDelta finish(bool cut = false);
 
   /// Calls that began.
   std::size_t calls() const { return calls_; }
@@ -60,6 +62,7 @@ class OutputParser {
   enum class State : unsigned char { beginning, reasoning, content, call, after_call };
 
   /// Takes what can be decided out of `held_`; false if more must come first.
+  void drop_partial_tag();
   bool step(OutputDelta& delta, bool at_end);
   bool step_beginning(bool at_end);
   bool step_reasoning(OutputDelta& delta, bool at_end);

@@ -194,6 +194,23 @@ TEST(OutputParser, StreamsWhatIsCertain) {
   EXPECT_EQ(delta.calls[0].arguments, ": 1");
 }
 
+TEST(OutputParser, AStopStringWithinATagLeavesNoPieceOfIt) {
+  struct Cut {
+    std::string text, reasoning, content;
+  };
+  for (const auto& [text, reasoning, content] :
+       {Cut{"<t", "", ""}, Cut{"\n<thi", "", "\n"}, Cut{"<think>hi</thin", "hi", ""},
+        Cut{"<think>a <", "a <", ""}, Cut{"<think>hi</think>\nok <tool_", "hi", "ok "},
+        Cut{"a < b", "", "a < b"}, Cut{"<div", "", "<div"}}) {
+    OutputParser parser({.tool_calls = true});
+    Answer answer;
+    add(answer, parser.push(text));
+    add(answer, parser.finish(true));
+    EXPECT_EQ(answer.reasoning, reasoning) << text;
+    EXPECT_EQ(answer.content, content) << text;
+  }
+}
+
 TEST(OutputParser, KnowsWhetherThePromptBeganTheThoughts) {
   const auto ends = [](std::string text, bool trusted) {
     return ends_in_reasoning(Prompt(jinja::Text(std::move(text), trusted)));

@@ -89,7 +89,7 @@ void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
   }
   if (update.outcome) {
     add(choice, choice.parser.push(update.outcome->text), news);
-    add(choice, choice.parser.finish(), news);
+    add(choice, choice.parser.finish(update.outcome->stop_string.has_value()), news);
     if (choice.gate) choice.gate->finish(*update.outcome, ready_);
   }
   for (const auto& token : ready_) append_chat_logprob(choice.logprobs, token.event, service().tokenizer);
