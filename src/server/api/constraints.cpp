@@ -1,7 +1,6 @@
 #include "server/api/constraints.hpp"
 
 #include <fmt/format.h>
-#include <list>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -12,9 +11,6 @@
 
 namespace inferno::api {
 namespace {
-
-/// Grammars that are kept for requests with the same schema; they remember the masks that they have made.
-constexpr std::size_t kMostKept = 64;
 
 using GrammarPointer = std::shared_ptr<const grammar::Grammar>;
 using VocabularyPointer = std::shared_ptr<const grammar::Vocabulary>;
@@ -50,31 +46,6 @@ class GrammarForm : public Form {
          "invalid_json_schema");
 }
 
-/// The grammars that were used last.
-class Recent {
- public:
-  template <typename Make>
-  GrammarPointer get(const std::string& key, const Make& make) {
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-        if (entry->first != key) continue;
-        entries_.splice(entries_.begin(), entries_, entry);
-        return entry->second;
-      }
-    }
-    auto made = make();  // without the lock: others need not wait for a large schema
-    const std::lock_guard lock(mutex_);
-    entries_.emplace_front(key, made);
-    if (entries_.size() > kMostKept) entries_.pop_back();
-    return made;
-  }
-
- private:
-  std::mutex mutex_;
-  std::list<std::pair<std::string, GrammarPointer>> entries_;
-};
-
 GrammarPointer make_calls(const std::vector<Tool>& tools, const ToolChoice& choice, bool parallel) {
   std::vector<grammar::ToolSpec> specs;
   std::vector<std::size_t> places;
@@ -97,7 +68,6 @@ struct Constraints::State {
   std::uint32_t vocab_size;
   std::once_flag once;
   VocabularyPointer vocabulary;
-  Recent recent;
 
   State(const Tokenizer& the_tokenizer, std::uint32_t the_vocab_size)
       : tokenizer(the_tokenizer), vocab_size(the_vocab_size) {}
@@ -116,12 +86,9 @@ Constraints::~Constraints() = default;
 std::shared_ptr<const Form> Constraints::compile(const ResponseFormat& format) const {
   using Kind = ResponseFormat::Kind;
   if (format.kind == Kind::text) return nullptr;
-  if (format.kind == Kind::json_object) {
-    return state_->form(state_->recent.get("json_object", [] { return grammar::json_object(); }));
-  }
+  if (format.kind == Kind::json_object) return state_->form(grammar::json_object());
   try {
-    return state_->form(
-        state_->recent.get("schema " + format.schema, [&] { return grammar::json_schema(format.schema); }));
+    return state_->form(grammar::json_schema(format.schema));
   } catch (const grammar::SchemaError& error) {
     refuse_schema(std::string(kSchemaPath), error);
   }
@@ -131,12 +98,7 @@ std::shared_ptr<const Form> Constraints::compile(const std::vector<Tool>& tools,
                                                  bool parallel) const {
   using Kind = ToolChoice::Kind;
   if (choice.kind != Kind::required && choice.kind != Kind::named) return nullptr;
-  std::string key = parallel ? "calls" : "call";
-  for (const auto& tool : tools) {
-    if (choice.kind == Kind::named && tool.name != choice.name) continue;
-    key.append("\n").append(tool.name).append(" ").append(tool.parameters);
-  }
-  return state_->form(state_->recent.get(key, [&] { return make_calls(tools, choice, parallel); }));
+  return state_->form(make_calls(tools, choice, parallel));
 }
 
 }  // namespace inferno::api

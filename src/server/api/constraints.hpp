@@ -18,8 +18,8 @@ class Form {
   virtual std::shared_ptr<TokenConstraint> constrain(Thoughts thoughts) const = 0;
 };
 
-/// Compiles what requests ask for into grammars, and remembers those that were asked for lately. Safe to use
-/// from several threads.
+/// Compiles what requests ask for into grammars (which src/grammar remembers). Safe to use from several
+/// threads.
 class Constraints {
  public:
   Constraints(const Tokenizer& tokenizer, std::uint32_t vocab_size);
