@@ -8,6 +8,8 @@
 
 #include <inferno/error.hpp>
 
+#include "common/lost_pages.hpp"
+
 namespace inferno::cli {
 namespace {
 
@@ -29,6 +31,7 @@ void print_error(std::string_view text) {
 }  // namespace
 
 int run_program(const std::function<int()>& work, std::string_view usage) {
+  report_lost_pages();
   try {
     const int code = work();
     // An earlier write may have failed without anybody looking.
