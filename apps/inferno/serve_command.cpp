@@ -34,7 +34,7 @@ void add_network(CLI::App& command, ServeSettings& settings) {
   auto& http = settings.http;
   command
       .add_option("--host", http.host, "address or name to listen on (0.0.0.0: all of IPv4, ::: everything)")
-      ->transform([](std::string host) {  // [::1], as it stands in a URL
+      ->transform([](const std::string& host) {  // [::1], as it stands in a URL
         return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
       })
       ->capture_default_str()

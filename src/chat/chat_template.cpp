@@ -91,12 +91,13 @@ struct ChatTemplate::State {
   std::string name;
   jinja::Body body;
   jinja::Variables special_tokens;
-  ArgumentForm form = ArgumentForm::as_given;
+  ArgumentForm form;  // of what stands above
 
   State(std::string_view source, std::string the_name, jinja::Variables tokens)
-      : name(std::move(the_name)), body(jinja::parse_template(source)), special_tokens(std::move(tokens)) {
-    form = find_argument_form();
-  }
+      : name(std::move(the_name)),
+        body(jinja::parse_template(source)),
+        special_tokens(std::move(tokens)),
+        form(find_argument_form()) {}
 
   Prompt render(const Conversation& conversation, ArgumentForm argument_form, std::time_t now,
                 std::uint64_t most_steps = UINT64_MAX) const {

@@ -19,7 +19,7 @@ namespace inferno {
 struct SchedulerSettings {
   std::uint32_t max_rows = 64;
   std::uint32_t step_tokens = 512;
-  double step_stretch = 2.5;
+  double step_stretch = 2;
   std::uint32_t block_size = 16;
   std::uint32_t blocks = 0;
   std::uint32_t lookahead = 32;

@@ -47,6 +47,7 @@ Limits limits_for(const ServingOptions& options, const Executor& executor) {
   limits.max_tokens = options.step_tokens;
   limits.max_outputs = options.step_tokens + 2 * options.max_rows;
   limits.max_steps = 1;
+  limits.populate = true;
   limits.block_size = options.block_size;
   limits.slots = executor.capabilities().sampling_slots ? options.max_rows : 0;
   limits.max_context = options.context;
@@ -209,6 +210,7 @@ std::vector<RequestStream> ServingEngine::submit(std::vector<ServingRequest> req
   }
   state_->inbox->submit(std::move(served));
   std::vector<RequestStream> streams;
+  streams.reserve(channels.size());
   for (auto& channel : channels) streams.emplace_back(std::move(channel));
   return streams;
 }

@@ -58,7 +58,7 @@ struct ServingOptions {
   /// While requests decode, prompts take so much of a step that it lasts at most about this many times what
   /// the decoding rows alone need (but always 16 tokens, so that prompts go on). 0: step_tokens alone
   /// decides.
-  double step_stretch = 2.5;
+  double step_stretch = 2;
   /// Who waits starts when the cache has room for it and for this many further tokens of every running
   /// request, so that few are paused soon after. Doubles for a request each time it is paused.
   std::uint32_t lookahead = 32;

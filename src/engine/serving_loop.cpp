@@ -29,6 +29,18 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+/// What is to be told before the first step.
+ServingMetrics at_rest(const Limits& limits, const Capabilities& capabilities) {
+  ServingMetrics metrics;
+  metrics.block_size = limits.block_size;
+  metrics.blocks_total = metrics.blocks_free = limits.blocks;
+  metrics.context_limit = limits.max_context;
+  metrics.max_rows = limits.max_rows;
+  metrics.backend = capabilities.backend;
+  metrics.device = capabilities.device;
+  return metrics;
+}
+
 std::vector<float> embedding_of(const ServedRequest& request) {
   const double count = request.pooled_tokens;
   double squares = 0;
@@ -44,15 +56,12 @@ std::vector<float> embedding_of(const ServedRequest& request) {
 
 ServingLoop::ServingLoop(std::unique_ptr<Executor> executor, const ServingLoopSettings& settings,
                          Inbox& inbox)
-    : settings_(settings), executor_(std::move(executor)), inbox_(inbox), scheduler_(settings.scheduler) {
-  now_.block_size = settings.limits.block_size;
-  now_.blocks_total = now_.blocks_free = settings.limits.blocks;
-  now_.context_limit = settings.limits.max_context;
-  now_.max_rows = settings.limits.max_rows;
-  now_.backend = executor_->capabilities().backend;
-  now_.device = executor_->capabilities().device;
-  published_ = now_;
-}
+    : settings_(settings),
+      executor_(std::move(executor)),
+      inbox_(inbox),
+      scheduler_(settings.scheduler),
+      now_(at_rest(settings.limits, executor_->capabilities())),
+      published_(now_) {}
 
 ServingMetrics ServingLoop::metrics() const {
   const std::lock_guard lock(metrics_mutex_);

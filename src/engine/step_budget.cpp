@@ -33,8 +33,7 @@ void StepBudget::observe(std::uint32_t decoding_rows, std::uint32_t prompt_token
     return learn(decoding, microseconds);
   }
   if (decoding_rows == 0) {
-    // A few tokens of a step that is mostly overhead say nothing about many.
-    if (prompt_tokens >= kLeast) learn(prompt_token_, microseconds / prompt_tokens);
+    if (prompt_tokens >= kTellingTokens) learn(prompt_token_, microseconds / prompt_tokens);
     return;
   }
   ++mixed_;

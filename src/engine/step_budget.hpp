@@ -18,9 +18,11 @@ class StepBudget {
 
   /// Fewer prompt tokens are never taken, but for a step now and then that measures what the decoding rows
   /// cost: a promise to those who wait for their first token.
-  static constexpr std::uint32_t kLeast = 16;
+  static constexpr std::uint32_t kLeast = 4;
 
  private:
+  /// A step that is mostly overhead says nothing about what a prompt token costs.
+  static constexpr std::uint32_t kTellingTokens = 16;
   /// So many steps with prompts pass at most before the decoding rows are measured alone again.
   static constexpr std::uint32_t kMixedSteps = 64;
 

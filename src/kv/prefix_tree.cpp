@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 
 namespace inferno {
 namespace {
@@ -65,7 +66,7 @@ void PrefixTree::release_namespace(Namespace space) {
   free_spaces_.push_back(space);
 }
 
-std::uint64_t PrefixTree::key_of(Namespace space, std::uint32_t parent) const {
+std::uint64_t PrefixTree::key_of(Namespace space, std::uint32_t parent) {
   return parent == kNone ? kSpaceBit | space : parent;
 }
 
@@ -115,12 +116,12 @@ void PrefixTree::pin(std::span<const std::uint32_t> path) {
 
 // From the end, so that what lies deeper counts as older and is evicted before what it builds on.
 void PrefixTree::unpin(std::span<const std::uint32_t> path) {
-  for (auto at = path.rbegin(); at != path.rend(); ++at) {
-    Node& node = nodes_[*at];
+  for (const std::uint32_t block : std::views::reverse(path)) {
+    Node& node = nodes_[block];
     if (--node.pins != 0) continue;
     node.used = ++clock_;
     ++evictable_;
-    list_if_free(*at);
+    list_if_free(block);
   }
 }
 

@@ -108,7 +108,7 @@ class PrefixTree {
     std::uint32_t users = 0;  // holders, and nodes at the beginning
   };
 
-  std::uint64_t key_of(Namespace space, std::uint32_t parent) const;
+  static std::uint64_t key_of(Namespace space, std::uint32_t parent);
   std::span<const std::int32_t> tokens_of(std::uint32_t block) const;
   std::uint32_t look_up(std::uint64_t parent, std::uint64_t hash, std::span<const std::int32_t> tokens) const;
   void add(std::uint64_t parent, std::uint64_t hash, std::span<const std::int32_t> tokens,

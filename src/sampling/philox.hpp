@@ -18,7 +18,7 @@ struct Words4 {
 };
 
 INFERNO_PORTABLE Words4 philox_round(Words4 counter, uint key0, uint key1) {
-  Words4 next;
+  Words4 next = counter;
   next.a = multiply_high(0xCD9E8D57U, counter.c) ^ counter.b ^ key0;
   next.b = 0xCD9E8D57U * counter.c;
   next.c = multiply_high(0xD2511F53U, counter.a) ^ counter.d ^ key1;

@@ -1,6 +1,7 @@
 #include "backend/cuda/device.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <fmt/format.h>
 #include <limits>
@@ -147,7 +148,7 @@ class CudaRecording : public gpu::Recording {
   }
 
   void launch() const {
-    if (graph_ == nullptr && launched_ && !uncapturable_) capture();
+    if (graph_ == nullptr && launched_ && !uncapturable) capture();
     if (graph_ != nullptr) {
       handle_->check(handle_->module().launch_graph(handle_->get(), graph_), "launching a graph");
       return;
@@ -165,13 +166,13 @@ class CudaRecording : public gpu::Recording {
                           : handle_->module().capture(handle_->get(), commands_.data(), count(), &graph_);
     if (error == 0) return;
     if (handle_->module().is_loss(error)) handle_->check(error, "capturing a graph");
-    uncapturable_ = true;
+    uncapturable = true;
     log().warn("CUDA: a step could not be captured as a graph ({}); its kernels are launched one by one",
                error < 0 ? "injected fault capture" : handle_->module().error_text(error));
   }
 
   /// Where capturing failed once it is not tried again, nor spoken of.
-  static inline bool uncapturable_ = false;
+  static inline std::atomic<bool> uncapturable = false;
 
   std::shared_ptr<Handle> handle_;
   std::vector<Command> fetches_;  // of parts of upload buffers

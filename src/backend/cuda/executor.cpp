@@ -13,7 +13,9 @@ namespace inferno::cuda {
 namespace {
 
 /// Words of the readback buffer.
-enum Answer : std::size_t { kStepsDone, kLate, kIds = kLate + 3 };
+constexpr std::size_t kStepsDone = 0;
+constexpr std::size_t kLate = 1;
+constexpr std::size_t kIds = kLate + 3;
 
 /// Epochs count up from 1 and must not meet an old word's: they start again, with zeroed words, before they
 /// wrap.
@@ -104,7 +106,7 @@ void CudaExecutor::prepare_persistent(const Limits& limits) {
   const std::uint64_t query = config.query_width();
   const std::uint64_t splits = std::uint64_t{config.heads} * shape_.max_splits;
   const std::array<std::uint64_t, 8> words = {config.hidden_size,
-                                              query + 2 * config.kv_width(),
+                                              query + std::uint64_t{2} * config.kv_width(),
                                               query,
                                               config.hidden_size,
                                               config.ffn_size,

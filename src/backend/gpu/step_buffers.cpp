@@ -45,45 +45,50 @@ struct StepBuffers::Sizes {
   std::uint64_t query_quants = 0;
   std::uint64_t per_token = 0;  // bytes of what has a row for each token
 
-  Sizes(const DeviceCapabilities& device, const ModelConfig& config, const StepStrides& strides,
-        const Limits& limits) {
+  static Sizes of(const DeviceCapabilities& device, const ModelConfig& config, const StepStrides& strides,
+                  const Limits& limits) {
+    Sizes sizes;
     const std::uint64_t max_tokens = limits.max_tokens;
     const std::uint64_t head = padded_head(config);
-    max_splits = divide_up(limits.max_context, kSplitPositions);
-    const std::uint64_t split_bytes = std::uint64_t{config.heads} * max_splits * head * sizeof(float);
+    sizes.max_splits = divide_up(limits.max_context, kSplitPositions);
+    const std::uint64_t split_bytes = std::uint64_t{config.heads} * sizes.max_splits * head * sizeof(float);
     const std::uint64_t most = std::min(kMostSplitBytes, device.max_range) / split_bytes;
-    attention_tokens =
+    sizes.attention_tokens =
         static_cast<std::uint32_t>(std::min(max_tokens, std::max<std::uint64_t>(most, kTileTokens)));
-    split_outputs = attention_tokens * split_bytes;
-    statistics = std::uint64_t{attention_tokens} * config.heads * max_splits * 2 * sizeof(float);
+    sizes.split_outputs = sizes.attention_tokens * split_bytes;
+    sizes.statistics =
+        std::uint64_t{sizes.attention_tokens} * config.heads * sizes.max_splits * 2 * sizeof(float);
     if (device.shares_writes)
-      splits_done = std::uint64_t{attention_tokens} * config.kv_heads * sizeof(std::uint32_t);
+      sizes.splits_done = std::uint64_t{sizes.attention_tokens} * config.kv_heads * sizeof(std::uint32_t);
 
-    logits_stride = pad_up(config.vocab_size, kPadColumns);
-    const std::uint64_t row_bytes = std::uint64_t{logits_stride} * sizeof(float);
+    sizes.logits_stride = pad_up(config.vocab_size, kPadColumns);
+    const std::uint64_t row_bytes = std::uint64_t{sizes.logits_stride} * sizeof(float);
     const std::uint64_t most_rows =
         std::max<std::uint64_t>(std::min(kMostLogitsBytes, device.max_range) / row_bytes, 1);
-    logits_rows =
+    sizes.logits_rows =
         static_cast<std::uint32_t>(std::min({max_tokens, std::uint64_t{limits.max_outputs}, most_rows}));
-    logits = logits_rows * row_bytes;
-    best = std::uint64_t{logits_rows} * argmax_chunks_of(config.vocab_size) * 2 * sizeof(std::uint32_t);
+    sizes.logits = sizes.logits_rows * row_bytes;
+    sizes.best =
+        std::uint64_t{sizes.logits_rows} * argmax_chunks_of(config.vocab_size) * 2 * sizeof(std::uint32_t);
 
-    tables = std::uint64_t{limits.max_rows} * divide_up(limits.max_context, limits.block_size) *
-             sizeof(std::uint32_t);
-    tables += sizeof(std::uint32_t);  // `advance` looks one position further than the last
-    chain_rows = limits.max_rows;
-    chain = (std::uint64_t{limits.max_rows} * (kStopIdsPerRow + 3 + limits.max_steps) + 3) *
-            sizeof(std::uint32_t);
-    rope = std::uint64_t{limits.max_context} * config.head_dim * sizeof(float);
-    query_quants = max_tokens * config.heads * head;
+    sizes.tables = std::uint64_t{limits.max_rows} * divide_up(limits.max_context, limits.block_size) *
+                   sizeof(std::uint32_t);
+    sizes.tables += sizeof(std::uint32_t);  // `advance` looks one position further than the last
+    sizes.chain_rows = limits.max_rows;
+    sizes.chain = (std::uint64_t{limits.max_rows} * (kStopIdsPerRow + 3 + limits.max_steps) + 3) *
+                  sizeof(std::uint32_t);
+    sizes.rope = std::uint64_t{limits.max_context} * config.head_dim * sizeof(float);
+    sizes.query_quants = max_tokens * config.heads * head;
 
     const std::uint64_t d = pad_up(config.hidden_size, kPadColumns);
     const std::uint64_t attention = pad_up(config.query_width(), kPadColumns);
     const std::uint64_t ffn = pad_up(config.ffn_size, kPadColumns);
     // floats, quants and scales of the three activations; hidden twice; what products write; small things.
-    per_token = (d + attention + ffn) * (sizeof(float) + 1) + (d + attention + ffn) / 32 * sizeof(float) +
-                (2 * d + strides.attention_output + strides.qkv + strides.gate_up) * sizeof(float) +
-                std::uint64_t{config.heads} * (head + head / 32 * sizeof(float)) + 14 * sizeof(std::uint32_t);
+    sizes.per_token =
+        (d + attention + ffn) * (sizeof(float) + 1) + (d + attention + ffn) / 32 * sizeof(float) +
+        (2 * d + strides.attention_output + strides.qkv + strides.gate_up) * sizeof(float) +
+        std::uint64_t{config.heads} * (head + head / 32 * sizeof(float)) + 14 * sizeof(std::uint32_t);
+    return sizes;
   }
 
   std::uint64_t bytes(std::uint64_t max_tokens) const {
@@ -94,20 +99,20 @@ struct StepBuffers::Sizes {
 
 std::uint64_t StepBuffers::bytes(const DeviceCapabilities& device, const ModelConfig& config,
                                  const StepStrides& strides, const Limits& limits) {
-  return Sizes(device, config, strides, limits).bytes(limits.max_tokens);
+  return Sizes::of(device, config, strides, limits).bytes(limits.max_tokens);
 }
 
 StepBuffers::StepBuffers(Device& device, const ModelConfig& config, const StepStrides& strides,
-                         const Limits& limits) {
-  const Sizes sizes(device.capabilities(), config, strides, limits);
-  fuses_vectors = device.capabilities().fused_vectors;
-  tokens_ = limits.max_tokens;
+                         const Limits& limits)
+    : fuses_vectors(device.capabilities().fused_vectors),
+      tokens_(limits.max_tokens),
+      row_blocks_(divide_up(limits.max_context, limits.block_size)),
+      kv_heads_(config.kv_heads) {
+  const auto sizes = Sizes::of(device.capabilities(), config, strides, limits);
   max_splits_ = sizes.max_splits;
   attention_tokens_ = sizes.attention_tokens;
   logits_rows_ = sizes.logits_rows;
   logits_stride_ = sizes.logits_stride;
-  row_blocks_ = divide_up(limits.max_context, limits.block_size);
-  kv_heads_ = config.kv_heads;
 
   const auto make = [&device](std::uint64_t bytes, Memory memory = Memory::device) {
     return device.create_buffer(bytes, memory, "a step's scratch");
@@ -229,7 +234,7 @@ void StepBuffers::group_tiles(const StepWork& work, StepShape& shape) {
   std::memcpy(grids->mapped().data(), attention_grids_.data(), attention_grids_.size() * kGridBytes);
 }
 
-void StepBuffers::fill_head_map(std::span<const std::uint32_t> tokens_of) {
+void StepBuffers::fill_head_map(std::span<const std::uint32_t> tokens_of) const {
   std::copy(tokens_of.begin(), tokens_of.end(), mapped_as<std::uint32_t>(*head_map).begin());
 }
 
@@ -250,7 +255,7 @@ bool StepBuffers::has_room(const StepWork& first, const StopIds& stop_ids) const
   return words * sizeof(std::int32_t) <= stops->bytes();
 }
 
-void StepBuffers::fill_chain(const StepWork& first, const StopIds& stop_ids) {
+void StepBuffers::fill_chain(const StepWork& first, const StopIds& stop_ids) const {
   const auto& rows = first.plan.rows;
   const auto stop = mapped_as<std::int32_t>(*stops);
   const auto words = mapped_as<std::uint32_t>(*chain);

@@ -63,10 +63,10 @@ class StepBuffers {
   StepShape fill(const StepWork& work);
 
   /// Says which tokens the head's rows are; `fill` says the first of them.
-  void fill_head_map(std::span<const std::uint32_t> tokens_of);
+  void fill_head_map(std::span<const std::uint32_t> tokens_of) const;
 
   /// Writes what chained steps of `rows` rows need: that all run, and where each stops.
-  void fill_chain(const StepWork& first, const StopIds& stop_ids);
+  void fill_chain(const StepWork& first, const StopIds& stop_ids) const;
   /// Whether there is room for the stop ids of the rows.
   bool has_room(const StepWork& first, const StopIds& stop_ids) const;
   /// A word of `chain`, which any thread may set while steps run.

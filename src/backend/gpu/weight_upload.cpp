@@ -75,15 +75,15 @@ Projection WeightUpload::project(std::initializer_list<const Matrix*> matrices) 
   result.out_stride = pad_up(out, kPadColumns);
 
   // Runs of matrices that can be joined are placed together.
-  for (auto first = matrices.begin(); first != matrices.end();) {
-    auto end = first + 1;
+  for (const auto* first = matrices.begin(); first != matrices.end();) {
+    const auto* end = first + 1;
     while (end != matrices.end() && can_join(*end[-1], **end)) ++end;
     std::uint64_t bytes = 0;
-    for (auto matrix = first; matrix != end; ++matrix) bytes += packed_shape(**matrix).bytes();
+    for (const auto* matrix = first; matrix != end; ++matrix) bytes += packed_shape(**matrix).bytes();
     const Slice run = place(bytes);
     std::uint64_t at = 0;
     std::uint32_t rows = 0;
-    for (auto matrix = first; matrix != end; ++matrix) {
+    for (const auto* matrix = first; matrix != end; ++matrix) {
       const auto index = static_cast<std::size_t>(matrix - matrices.begin());
       const PackedShape shape = packed_shape(**matrix);
       const Slice own(*run.buffer, run.offset + at, shape.bytes());

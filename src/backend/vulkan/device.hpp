@@ -26,7 +26,7 @@ struct DeviceOptions {
 };
 
 /// A Vulkan device, opened.
-class VulkanDevice : public gpu::Device {
+class VulkanDevice final : public gpu::Device {
  public:
   /// Opens device `index` of `instance`. Throws Error if it lacks what every kernel needs, or does not open.
   VulkanDevice(std::shared_ptr<const Instance> instance, std::size_t index,

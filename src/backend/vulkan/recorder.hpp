@@ -58,7 +58,7 @@ class VulkanRecording : public gpu::Recording {
   std::uint64_t dispatches_;
 };
 
-class VulkanRecorder : public gpu::Recorder {
+class VulkanRecorder final : public gpu::Recorder {
  public:
   VulkanRecorder(const DeviceFunctions& functions, VkDevice device, Pipelines& pipelines,
                  RecordingMemories& memories, const gpu::DeviceCapabilities& capabilities);

@@ -74,14 +74,14 @@ void ExpressionParser::uses_name(const std::string& name) {
   for (auto& names : macro_names_) names.insert(name);
 }
 
-ExpressionParser::Node ExpressionParser::node(ExpressionKind kind, std::uint32_t line) const {
+ExpressionParser::Node ExpressionParser::node(ExpressionKind kind, std::uint32_t line) {
   auto result = std::make_unique<Expression>();
   result->kind = kind;
   result->line = line;
   return result;
 }
 
-ExpressionPtr ExpressionParser::finish(Node node) const {
+ExpressionPtr ExpressionParser::finish(Node node) {
   node->depth = tree_depth(*node);
   if (node->depth > kMaxExpressionDepth) {
     template_error(node->line,
@@ -518,7 +518,7 @@ ExpressionPtr ExpressionParser::parse_test(ExpressionPtr value) {
 }
 
 std::string ExpressionParser::parse_parameter() {
-  const auto name = expect_identifier();
+  auto name = expect_identifier();
   if (name == "true" || name == "false" || name == "none" || name == "True" || name == "False" ||
       name == "None") {
     fail(fmt::format("{} cannot be assigned to", name));

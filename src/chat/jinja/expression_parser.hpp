@@ -57,8 +57,8 @@ class ExpressionParser {
 
  private:
   using Node = std::unique_ptr<Expression>;
-  Node node(ExpressionKind kind, std::uint32_t line) const;
-  ExpressionPtr finish(Node node) const;
+  static Node node(ExpressionKind kind, std::uint32_t line);
+  static ExpressionPtr finish(Node node);
   ExpressionPtr with_children(ExpressionKind kind, std::uint32_t line, ExpressionPtr first,
                               ExpressionPtr second = nullptr) const;
 

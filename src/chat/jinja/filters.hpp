@@ -22,8 +22,8 @@ Filter find_filter(std::string_view name);
 /// "there is no filter …; …".
 std::string unknown_filter(std::string_view name);
 
-template <std::size_t count>
-Filter find_in(const NamedFilter (&filters)[count], std::string_view name) {
+template <std::size_t Count>
+Filter find_in(const NamedFilter (&filters)[Count], std::string_view name) {
   for (const auto& [own, filter] : filters) {
     if (own == name) return filter;
   }

@@ -179,10 +179,10 @@ Value unique(Interpreter& interpreter, const Value& subject, Arguments& argument
   return make_generator(budget, std::move(values));
 }
 
-template <bool largest>
+template <bool Largest>
 Value extreme(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   auto& budget = interpreter.budget();
-  const Bound bound(budget, largest ? "max" : "min", arguments, {"case_sensitive", "attribute"});
+  const Bound bound(budget, Largest ? "max" : "min", arguments, {"case_sensitive", "attribute"});
   const Key key_of(interpreter, bound[1], bound.boolean(0, false));
   Iteration iteration(budget, subject);
   auto best = iteration.next();
@@ -191,7 +191,7 @@ Value extreme(Interpreter& interpreter, const Value& subject, Arguments& argumen
   while (auto item = iteration.next()) {
     auto key = key_of(*item);
     const int difference = order(budget, key, best_key);
-    if (difference == 2 || (largest ? difference <= 0 : difference >= 0)) continue;
+    if (difference == 2 || (Largest ? difference <= 0 : difference >= 0)) continue;
     best = std::move(item);
     best_key = std::move(key);
   }

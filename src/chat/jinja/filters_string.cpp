@@ -29,16 +29,16 @@ Value string(Interpreter& interpreter, const Value& subject, Arguments& argument
 }
 
 /// A method of str as a filter: the value becomes a string first.
-template <std::size_t size>
+template <std::size_t Size>
 struct Name {
-  constexpr Name(const char (&text)[size]) { std::copy_n(text, size, value); }  // NOLINT: a literal is a name
-  char value[size] = {};
+  constexpr Name(const char (&text)[Size]) { std::copy_n(text, Size, value); }  // NOLINT: a literal is a name
+  char value[Size] = {};
 };
 
-template <Name name>
+template <Name Called>
 Value by_method(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   const auto string = soft_string(interpreter.budget(), subject);
-  return (*find_method(string, name.value))(interpreter, string, arguments);
+  return (*find_method(string, Called.value))(interpreter, string, arguments);
 }
 
 Value trim(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
@@ -197,11 +197,11 @@ Value safe(Interpreter& interpreter, const Value& subject, Arguments& arguments)
   return make_string(&interpreter.budget(), to_text(interpreter.budget(), subject), true);
 }
 
-template <bool always>
+template <bool Always>
 Value escape(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   auto& budget = interpreter.budget();
   const Bound bound(budget, "escape", arguments, {});
-  if (!always && subject.is_string() && subject.string().markup) return subject;
+  if (!Always && subject.is_string() && subject.string().markup) return subject;
   return make_string(&budget, escape_html(budget, to_text(budget, subject)), true);
 }
 

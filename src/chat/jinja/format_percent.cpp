@@ -190,7 +190,7 @@ class PercentFormatter {
     }
     std::string bytes;
     append_utf8(static_cast<char32_t>(value.integer()), bytes);
-    return Text(bytes, false);
+    return {bytes, false};
   }
 
   void write_text(const FieldFormat& field, const Text& text) {

@@ -333,7 +333,7 @@ class Lexer {
     }
     if (letter == '\n') return i + 1;
     if (letter >= '0' && letter <= '7') {
-      const auto end =
+      const auto* const end =
           std::find_if_not(raw.begin() + static_cast<std::ptrdiff_t>(i),
                            raw.begin() + static_cast<std::ptrdiff_t>(std::min(raw.size(), i + 3)),
                            [](char c) { return c >= '0' && c <= '7'; });

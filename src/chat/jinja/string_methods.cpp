@@ -39,13 +39,13 @@ bool is_stripped(const Text& text, const Text* chars, std::size_t offset) {
              : contains_character(chars->bytes(), std::string_view(text.bytes()).substr(offset, length));
 }
 
-template <bool left, bool right>
+template <bool Left, bool Right>
 Value strip(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   auto& budget = interpreter.budget();
   const Bound bound(budget, "strip", arguments, {"chars"});
-  if (!bound.is_set(0)) return like(budget, self, stripped(budget, self.text(), nullptr, left, right));
+  if (!bound.is_set(0)) return like(budget, self, stripped(budget, self.text(), nullptr, Left, Right));
   const auto chars = argument(budget, self, bound, 0);
-  return like(budget, self, stripped(budget, self.text(), &chars, left, right));
+  return like(budget, self, stripped(budget, self.text(), &chars, Left, Right));
 }
 
 Value replace(Interpreter& interpreter, const Value& self, Arguments& arguments) {
@@ -137,7 +137,7 @@ class Splitter {
   Values parts_;
 };
 
-template <bool from_right>
+template <bool FromRight>
 Value split(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   auto& budget = interpreter.budget();
   const Bound bound(budget, "split", arguments, {"sep", "maxsplit"});
@@ -145,12 +145,12 @@ Value split(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   const auto most = bound.integer(1, -1);
   Splitter splitter(budget, self);
   if (!bound.is_set(0)) {
-    from_right ? splitter.at_blanks_from_right(most) : splitter.at_blanks(most);
+    FromRight ? splitter.at_blanks_from_right(most) : splitter.at_blanks(most);
     return splitter.list();
   }
   const auto separator = argument(budget, self, bound, 0).bytes();
   if (separator.empty()) budget.fail("split() has an empty separator; expected at least one character");
-  from_right ? splitter.at_separator_from_right(separator, most) : splitter.at_separator(separator, most);
+  FromRight ? splitter.at_separator_from_right(separator, most) : splitter.at_separator(separator, most);
   return splitter.list();
 }
 
@@ -164,7 +164,7 @@ Value splitlines(Interpreter& interpreter, const Value& self, Arguments& argumen
   return make_list(&budget, std::move(parts));
 }
 
-template <bool from_right>
+template <bool FromRight>
 Value partition(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   auto& budget = interpreter.budget();
   const Bound bound(budget, "partition", arguments, {"sep"}, 1);
@@ -172,11 +172,10 @@ Value partition(Interpreter& interpreter, const Value& self, Arguments& argument
   if (separator.empty()) budget.fail("partition() has an empty separator; expected at least one character");
   const auto& text = self.text();
   budget.step_bytes(text.size());
-  const auto found =
-      from_right ? text.bytes().rfind(separator.bytes()) : text.bytes().find(separator.bytes());
+  const auto found = FromRight ? text.bytes().rfind(separator.bytes()) : text.bytes().find(separator.bytes());
   if (found == std::string::npos) {
     const auto empty = like(budget, self, Text());
-    return make_tuple(&budget, from_right ? Values{empty, empty, self} : Values{self, empty, empty});
+    return make_tuple(&budget, FromRight ? Values{empty, empty, self} : Values{self, empty, empty});
   }
   const auto after = found + separator.size();
   return make_tuple(&budget, {like(budget, self, text.slice(0, found)),
@@ -205,20 +204,20 @@ Value join(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   return like(budget, self, out.take());
 }
 
-template <Case to>
+template <Case To>
 Value change_case(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   const Bound bound(interpreter.budget(), "upper", arguments, {});
   interpreter.budget().step(self.string().length / 8);
   interpreter.budget().check_memory(3 * self.text().size());
-  return like(interpreter.budget(), self, in_case(self.text(), to));
+  return like(interpreter.budget(), self, in_case(self.text(), To));
 }
 
-template <Text (*change)(const Text&)>
+template <Text (*Change)(const Text&)>
 Value change_words(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   const Bound bound(interpreter.budget(), "title", arguments, {});
   interpreter.budget().step(self.string().length / 8);
   interpreter.budget().check_memory(3 * self.text().size());
-  return like(interpreter.budget(), self, change(self.text()));
+  return like(interpreter.budget(), self, Change(self.text()));
 }
 
 Value format(Interpreter& interpreter, const Value& self, Arguments& arguments) {
@@ -236,16 +235,16 @@ Value format_map(Interpreter& interpreter, const Value& self, Arguments& argumen
   return like(budget, self, format_braces(interpreter, self.text(), named));
 }
 
-template <bool at_end>
+template <bool AtEnd>
 Value remove_affix(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   auto& budget = interpreter.budget();
-  const Bound bound(budget, at_end ? "removesuffix" : "removeprefix", arguments, {"affix"}, 1);
+  const Bound bound(budget, AtEnd ? "removesuffix" : "removeprefix", arguments, {"affix"}, 1);
   const auto& text = self.text();
   const auto affix = argument(budget, self, bound, 0).bytes();
   const std::string_view bytes = text.bytes();
   if (affix.empty() || bytes.size() < affix.size()) return self;
   const auto rest = bytes.size() - affix.size();
-  if (at_end) return bytes.substr(rest) == affix ? like(budget, self, text.slice(0, rest)) : self;
+  if (AtEnd) return bytes.substr(rest) == affix ? like(budget, self, text.slice(0, rest)) : self;
   return bytes.substr(0, affix.size()) == affix ? like(budget, self, text.slice(affix.size(), rest)) : self;
 }
 

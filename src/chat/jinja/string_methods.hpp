@@ -22,8 +22,8 @@ struct NamedMethod {
   Method method;
 };
 
-template <std::size_t count>
-const Method* find_in(const NamedMethod (&methods)[count], std::string_view name) {
+template <std::size_t Count>
+const Method* find_in(const NamedMethod (&methods)[Count], std::string_view name) {
   for (const auto& [own, method] : methods) {
     if (own == name) return &method;
   }

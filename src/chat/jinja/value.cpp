@@ -73,7 +73,6 @@ DictObject::DictObject(Budget* budget, Entries the_entries,
                        std::unordered_multimap<std::size_t, std::size_t> the_index)
     : entries(std::move(the_entries)),
       index(std::move(the_index)),
-      depth(0),
       charge(budget, sizeof(DictObject) + entries.size() * (2 * sizeof(Value) + 4 * sizeof(std::size_t))) {
   for (const auto& [key, value] : entries) depth = std::max({depth, value_depth(key), value_depth(value)});
   depth = checked_depth(budget, depth + 1);

@@ -124,7 +124,7 @@ struct DictObject : Object {
   const Value* find(std::string_view key) const;
   Entries entries;
   std::unordered_multimap<std::size_t, std::size_t> index;  ///< hash to place; empty while there are few
-  std::uint32_t depth;
+  std::uint32_t depth = 0;
   Charge charge;
 };
 

@@ -54,7 +54,7 @@ void CpuExecutor::allocate(const Limits& limits) {
   scratch_ = Scratch();
   workers_.clear();
   check_memory(capabilities().backend, memory_need(limits), limits);
-  cache_ = KvStore(config_, limits.block_size, limits.blocks);
+  cache_ = KvStore(config_, limits.block_size, limits.blocks, limits.populate);
   scratch_ = Scratch(config_, limits);
   if (outside_) outside_->reserve(limits);
   for (unsigned i = 0; i < policy_->threads(); ++i) workers_.emplace_back(shape_, limits.max_context);
@@ -65,6 +65,7 @@ void CpuExecutor::allocate(const Limits& limits) {
 
 void CpuExecutor::run_step(const StepWork& work, HeadConsumer& head) {
   Stages stages(work.observer);
+  for (const auto& slot : work.plan.cache_slots) cache_.use(slot.block);
   run_embedding(work, stages);
   for (int layer = 0; layer < static_cast<int>(config_.layers); ++layer) {
     run_attention(work, layer, stages);

@@ -19,7 +19,7 @@ class OutsideScales {
  public:
   explicit OutsideScales(std::byte* bytes) : bytes_(bytes) {}
   float get(std::size_t index) const {
-    float scale;
+    float scale = 0;
     std::memcpy(&scale, bytes_ + index * sizeof scale, sizeof scale);
     return scale;
   }
@@ -49,12 +49,13 @@ constexpr int kKeyBias = 128;  // keys are stored + 128: the unsigned side of th
 
 }  // namespace
 
-KvStore::KvStore(const ModelConfig& config, std::uint32_t block_size, std::uint32_t blocks)
+KvStore::KvStore(const ModelConfig& config, std::uint32_t block_size, std::uint32_t blocks, bool populate)
     : layout_(config, block_size),
       padded_positions_(padded(block_size)),
       head_bytes_(stored_head_bytes(layout_)),
       block_bytes_(stored_block_bytes(config, block_size)),
-      memory_(block_bytes_ * blocks) {}
+      memory_(block_bytes_ * blocks),
+      population_(populate ? memory_.span() : std::span<std::byte>{}) {}
 
 std::size_t KvStore::stored_block_bytes(const ModelConfig& config, std::uint32_t block_size) {
   const BlockLayout layout(config, block_size);

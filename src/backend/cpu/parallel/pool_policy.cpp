@@ -19,6 +19,14 @@ namespace {
 constexpr auto kSpinTime = std::chrono::microseconds(400);
 /// Reading the clock costs as much as many pauses.
 constexpr int kPausesPerClock = 64;
+/// Who has spun this long gives its core to whoever wants it, for it may be the thread that is waited for.
+constexpr auto kSelfishSpin = std::chrono::microseconds(50);
+/// A thread that never sleeps keeps its core until the next tick of the system's clock, up to 4 ms, however short the
+/// work of those who wait for the core: a server's answers would leave that much later. So threads that compute give
+/// way this often. If nobody waits, it costs a fifth of a microsecond.
+constexpr auto kTurn = std::chrono::microseconds(500);
+/// Operations between two looks at the clock: those of the smallest models take a microsecond.
+constexpr std::uint32_t kOperationsPerClock = 8;
 
 void pause() {
 #if defined(__x86_64__)
@@ -33,15 +41,34 @@ template <typename Condition>
 bool spin_until(const Condition& done, std::chrono::nanoseconds limit) {
   if (done()) return true;
   if (limit.count() == 0) return false;
-  const auto end = std::chrono::steady_clock::now() + limit;
-  do {
+  const auto start = std::chrono::steady_clock::now();
+  auto spun = std::chrono::nanoseconds(0);
+  while (spun < limit) {
     for (int i = 0; i < kPausesPerClock; ++i) {
       pause();
       if (done()) return true;
     }
-  } while (std::chrono::steady_clock::now() < end);
+    spun = std::chrono::steady_clock::now() - start;
+    if (spun > kSelfishSpin) std::this_thread::yield();
+  }
   return false;
 }
+
+/// Lets others have a thread's core for a moment when it has been used for long.
+class Turn {
+ public:
+  void end_operation() {
+    if (++operations_ % kOperationsPerClock != 0) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - began_ < kTurn) return;
+    std::this_thread::yield();
+    began_ = std::chrono::steady_clock::now();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point began_;
+  std::uint32_t operations_ = 0;
+};
 
 /// Every operation is an epoch. Its parts are dealt to the threads in runs; a thread takes those of its own
 /// deck from the front and then, from the back, what is left in the others': a worker that the system has not
@@ -84,6 +111,7 @@ class PoolPolicy : public ParallelPolicy {
     if (sleepers_.load() > 0) epoch_.notify_all();
     take_parts(0, epoch);
     const auto finished = [this] { return remaining_.load(std::memory_order_acquire) == 0; };
+    turn_.end_operation();
     if (spin_until(finished, spin_time_)) return;
     for (auto left = remaining_.load(std::memory_order_acquire); left != 0;
          left = remaining_.load(std::memory_order_acquire)) {
@@ -122,6 +150,7 @@ class PoolPolicy : public ParallelPolicy {
 
   void work(unsigned thread) {
     std::uint32_t seen = 0;
+    Turn turn;
     while (true) {
       const auto changed = [this, seen] { return epoch_.load(std::memory_order_acquire) != seen; };
       if (!spin_until(changed, spin_time_)) {
@@ -132,6 +161,7 @@ class PoolPolicy : public ParallelPolicy {
       if (stopping_) return;
       seen = epoch_.load(std::memory_order_acquire);
       take_parts(thread, seen);
+      turn.end_operation();
     }
   }
 
@@ -163,6 +193,7 @@ class PoolPolicy : public ParallelPolicy {
 
   std::chrono::nanoseconds spin_time_;
   std::vector<Deck> decks_;
+  Turn turn_;  // of the thread that calls run()
   const Task* task_ = nullptr;
   unsigned parts_ = 0;
   alignas(64) std::atomic<std::uint32_t> epoch_ = 0;

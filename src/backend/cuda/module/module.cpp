@@ -193,7 +193,7 @@ cudaError_t launch_kernel(const Device& device, const Command& command) {
 }
 
 cudaError_t enqueue(const Device& device, const Command& command) {
-  const cudaStream_t stream = device.stream;
+  cudaStream_t stream = device.stream;
   switch (command.kind) {
     case CommandKind::kernel:
       return launch_kernel(device, command);
@@ -268,6 +268,8 @@ int launch_steps(Device* device, const PersistentModel* of, const PersistentStep
   if (const auto error = select(device); error != cudaSuccess) return code_of(error);
   const std::lock_guard lock(resident_mutex);
   Resident& now = resident[device->index];
+  // Padding may tell equal models apart; that costs one more upload.
+  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   if (now.user != device || std::memcmp(&now.model, of, sizeof *of) != 0) {
     // Nobody's kernel may run while its model is replaced.
     if (now.user != nullptr && now.user != device) {
