@@ -93,7 +93,7 @@ int ChatSession::run() {
   return 0;
 }
 
-bool ChatSession::read_line(std::string& line) {
+bool ChatSession::read_line(std::string& line) const {
   line.clear();
   if (asks_) fmt::print(stderr, "> ");
   while (true) {

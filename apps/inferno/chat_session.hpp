@@ -29,7 +29,7 @@ class ChatSession {
   int run();
 
  private:
-  bool read_line(std::string& line);
+  bool read_line(std::string& line) const;
   /// What a line that begins with '/' asks for; false ends the session.
   bool command(const std::string& line);
   void save(const std::string& path) const;

@@ -25,7 +25,7 @@ StopSignals::StopSignals() {
 
 StopSignals::~StopSignals() {
   done_ = true;
-  pthread_kill(watcher_.native_handle(), SIGTERM);
+  pthread_kill(watcher_.native_handle(), SIGINT);  // one of those it waits for
   watcher_.join();
 }
 

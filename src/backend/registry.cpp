@@ -151,6 +151,7 @@ std::string known_names() {
 
 std::vector<BackendStatus> list_backends() {
   std::vector<BackendStatus> list;
+  list.reserve(kBackends.size() + kPreferences.size());
   for (const Backend& backend : kBackends) list.push_back(backend.probe(backend.name));
   for (const Preference& preference : kPreferences) list.push_back(probe_preference(preference));
   return list;

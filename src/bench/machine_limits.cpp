@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
@@ -14,10 +13,7 @@
 #include <inferno/error.hpp>
 
 #include "bench/peak_kernels.hpp"
-
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
+#include "platform/page_memory.hpp"
 
 namespace inferno::bench {
 namespace {
@@ -27,7 +23,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint32_t kMaxThreads = 4096;
 constexpr std::uint64_t kMinBuffer = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kMaxBuffer = std::uint64_t{1} << 30U;
-constexpr std::size_t kHugePage = std::size_t{1} << 21U;
 /// Kernels prefetch past the end of what they read.
 constexpr std::size_t kSlack = std::size_t{1} << 13U;
 // Many short runs rather than a few long ones: on a machine that others use as well, one of them is left
@@ -99,22 +94,13 @@ double measure_peak(std::uint32_t threads, const PeakKernel& kernel) {
 
 }  // namespace
 
-/// Aligned to huge pages and backed by them where the system likes: a limit should not be set by page tables.
+/// Huge pages where the system likes: a limit should not be set by page tables.
 struct MachineProbe::Buffer {
-  explicit Buffer(std::size_t bytes) {
-    const auto rounded = (bytes + kSlack + kHugePage - 1) / kHugePage * kHugePage;
-    data.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded)));
-    if (!data) throw Error(fmt::format("bench: no memory for a read buffer of {} bytes", rounded));
-#ifdef __linux__
-    (void)madvise(data.get(), rounded, MADV_HUGEPAGE);  // a wish: without it the figure is a little lower
-#endif
-    std::memset(data.get(), 1, rounded);
+  explicit Buffer(std::size_t bytes) : memory(bytes + kSlack) {
+    std::memset(memory.data(), 1, memory.size());
   }
 
-  struct Free {
-    void operator()(std::byte* bytes) const { std::free(bytes); }
-  };
-  std::unique_ptr<std::byte, Free> data;
+  PageMemory memory;
   std::atomic<std::uint64_t> sink = 0;
 };
 
@@ -145,7 +131,7 @@ double MachineProbe::read_gb_per_second() {
   const auto read = [&](std::uint32_t index) {
     std::uint64_t sum = 0;
     for (std::uint64_t i = 0; i < iterations; ++i) {
-      sum += kernel.run(buffer_->data.get() + share_ * index, share_, ahead_);
+      sum += kernel.run(buffer_->memory.data() + share_ * index, share_, ahead_);
     }
     buffer_->sink += sum;
   };

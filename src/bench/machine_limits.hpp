@@ -36,7 +36,7 @@ class Machine {
 
 /// The processors, measured with a number of threads and a buffer of at least 1 MiB, at most 1 GiB (beyond
 /// that no cache helps), which it keeps, so that it can be asked again between the runs of a benchmark.
-class MachineProbe : public Machine {
+class MachineProbe final : public Machine {
  public:
   /// Throws UsageError for 0 or more than 4,096 threads, Error if they or the buffer cannot be had.
   MachineProbe(std::uint32_t threads, std::uint64_t buffer_bytes);

@@ -133,7 +133,7 @@ Generation Engine::generate(const Request& request, const TextCallback& on_text)
   };
   const GenerationContext context{state.model.parts(), *state.executor, state.options, state.kv_kind,
                                   state.cancelled,     state.observer,  successor};
-  return GenerationLoop(context, request, std::move(prompt), needed, on_text).run();
+  return GenerationLoop(context, request, prompt, needed, on_text).run();
 }
 
 void Engine::cancel() noexcept {

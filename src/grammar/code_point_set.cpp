@@ -10,7 +10,7 @@ constexpr char32_t kLastSurrogate = 0xDFFF;
 
 }  // namespace
 
-CodePointSet::CodePointSet(std::vector<CodePointRange> ranges) {
+CodePointSet::CodePointSet(const std::vector<CodePointRange>& ranges) {
   std::vector<CodePointRange> cut;
   for (const auto& range : ranges) {
     if (range.first < kFirstSurrogate)

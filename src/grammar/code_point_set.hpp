@@ -19,7 +19,7 @@ class CodePointSet {
  public:
   CodePointSet() = default;
   /// Ranges in any order, overlapping or not; surrogates are cut out.
-  explicit CodePointSet(std::vector<CodePointRange> ranges);
+  explicit CodePointSet(const std::vector<CodePointRange>& ranges);
   static CodePointSet all();
 
   bool contains(char32_t code_point) const;

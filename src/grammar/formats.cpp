@@ -11,21 +11,20 @@ namespace inferno::grammar {
 namespace {
 
 const std::string kDate =
-    "(?:(?:[1-9]\\d{3}|0[1-9]\\d\\d|00[1-9]\\d|000[1-9])-"
-    "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|"
-    "02-(?:0[1-9]|1\\d|2[0-8]))|"
-    "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)-02-29)";
+    R"((?:(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-)"
+    R"((?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|)"
+    R"(02-(?:0[1-9]|1\d|2[0-8]))|)"
+    R"((?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)-02-29))";
 // Without leap seconds, which many readers refuse.
 const std::string kTime =
-    "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,6})?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)";
-const std::string kDurationTime =
-    "T(?:\\d{1,9}H(?:\\d{1,9}M(?:\\d{1,9}S)?)?|\\d{1,9}M(?:\\d{1,9}S)?|\\d{1,9}S)";
-const std::string kDuration =
-    "P(?:\\d{1,9}W|" + kDurationTime +
-    "|(?:\\d{1,9}Y(?:\\d{1,9}M(?:\\d{1,9}D)?)?|\\d{1,9}M(?:\\d{1,9}D)?|\\d{1,9}D)(?:" + kDurationTime + ")?)";
+    R"((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d))";
+const std::string kDurationTime = R"(T(?:\d{1,9}H(?:\d{1,9}M(?:\d{1,9}S)?)?|\d{1,9}M(?:\d{1,9}S)?|\d{1,9}S))";
+const std::string kDuration = R"(P(?:\d{1,9}W|)" + kDurationTime +
+                              R"(|(?:\d{1,9}Y(?:\d{1,9}M(?:\d{1,9}D)?)?|\d{1,9}M(?:\d{1,9}D)?|\d{1,9}D)(?:)" +
+                              kDurationTime + ")?)";
 const std::string kUuid = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
-const std::string kOctet = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
-const std::string kIpv4 = kOctet + "\\." + kOctet + "\\." + kOctet + "\\." + kOctet;
+const std::string kOctet = R"((?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d))";
+const std::string kIpv4 = kOctet + R"(\.)" + kOctet + R"(\.)" + kOctet + R"(\.)" + kOctet;
 const std::string kGroup = "[0-9a-fA-F]{1,4}";
 
 /// Eight groups, or fewer around one "::".
@@ -43,11 +42,11 @@ std::string ipv6() {
 
 // At most 8 x 31 characters, below the 253 that a name may have.
 const std::string kLabel = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,28}[A-Za-z0-9])?";
-const std::string kHostname = kLabel + "(?:\\." + kLabel + "){0,7}";
+const std::string kHostname = kLabel + R"((?:\.)" + kLabel + "){0,7}";
 const std::string kAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,20}";
-const std::string kEmail = kAtom + "(?:\\." + kAtom + "){0,2}@" + kLabel + "(?:\\." + kLabel + "){1,5}";
+const std::string kEmail = kAtom + R"((?:\.)" + kAtom + "){0,2}@" + kLabel + R"((?:\.)" + kLabel + "){1,5}";
 const std::string kUriChar = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
-const std::string kUri = "[A-Za-z][A-Za-z0-9+.-]{0,30}://" + kHostname + "(?::\\d{1,4})?(?:/" + kUriChar +
+const std::string kUri = "[A-Za-z][A-Za-z0-9+.-]{0,30}://" + kHostname + R"((?::\d{1,4})?(?:/)" + kUriChar +
                          "*)*(?:\\?(?:" + kUriChar + "|[/?])*)?(?:#(?:" + kUriChar + "|[/?])*)?";
 const std::string kIpv6 = ipv6();
 const std::string kDateTime = kDate + "T" + kTime;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <type_traits>
 #include <unordered_map>
 
 namespace inferno::grammar {
@@ -37,7 +38,8 @@ const Frame* const* FrameArena::add_parents(std::span<const Frame* const> parent
 
 /// Frames and pointers have the same alignment, and sizes that are multiples of it.
 void* FrameArena::allocate(std::size_t bytes) {
-  static_assert(alignof(Frame) == alignof(const Frame*) && sizeof(Frame) % alignof(Frame) == 0);
+  static_assert(std::alignment_of_v<Frame> == std::alignment_of_v<const Frame*> &&
+                sizeof(Frame) % alignof(Frame) == 0);
   while (mark_.block < blocks_.size() && mark_.used + bytes > blocks_[mark_.block].size) {
     ++mark_.block;
     mark_.used = 0;

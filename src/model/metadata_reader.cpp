@@ -60,7 +60,7 @@ const gguf::Value* MetadataReader::find(std::string_view key) const {
 std::vector<std::string> MetadataReader::unread_keys() const {
   std::vector<std::string> keys;
   for (const auto& [key, value] : file_.metadata()) {
-    if (key.compare(0, prefix_.size(), prefix_) == 0 && read_.count(key) == 0) keys.push_back(key);
+    if (key.compare(0, prefix_.size(), prefix_) == 0 && !read_.contains(key)) keys.push_back(key);
   }
   return keys;
 }

@@ -64,7 +64,8 @@ Divergence divergence_of(std::span<const double> reference, std::span<const Othe
     result.mean += sum;
     result.max = std::max(result.max, sum);
   }
-  if (!reference.empty()) result.mean /= static_cast<double>(reference.size() / vocab_size);
+  const std::size_t positions = reference.size() / vocab_size;
+  if (positions != 0) result.mean /= static_cast<double>(positions);
   return result;
 }
 

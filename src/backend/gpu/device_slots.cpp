@@ -34,7 +34,7 @@ DeviceSlots::DeviceSlots(Device& device, const ModelConfig& config, const Limits
 
 std::uint64_t DeviceSlots::bytes(const ModelConfig& config, const Limits& limits) {
   const std::uint64_t slot =
-      std::uint64_t{config.vocab_size} + divide_up(config.vocab_size, 32) + kMostBiases * 2;
+      std::uint64_t{config.vocab_size} + divide_up(config.vocab_size, 32) + std::uint64_t{kMostBiases} * 2;
   return (limits.slots * slot + std::uint64_t{limits.max_tokens} * kSampleWords) * sizeof(std::uint32_t);
 }
 
@@ -50,7 +50,7 @@ SampleConstants DeviceSlots::constants() const {
           .mask_words = mask_words_};
 }
 
-void DeviceSlots::start_step(std::uint32_t rows) {
+void DeviceSlots::start_step(std::uint32_t rows) const {
   std::memset(states->mapped().data(), 0, std::size_t{rows} * kSampleWords * sizeof(std::uint32_t));
 }
 

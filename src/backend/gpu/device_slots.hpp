@@ -21,7 +21,7 @@ class DeviceSlots {
   static bool fits(const DeviceCapabilities& device, const ModelConfig& config, const Limits& limits);
 
   /// Forgets which head rows choose by slots.
-  void start_step(std::uint32_t rows);
+  void start_step(std::uint32_t rows) const;
   /// Head row `row` chooses by `slot`.
   void choose_by(std::uint32_t row, std::uint32_t index, SlotTable::Slot& slot);
 

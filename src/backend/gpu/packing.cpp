@@ -39,8 +39,8 @@ void scatter_row(const std::byte* row, std::size_t bytes, std::size_t lane, std:
 /// One row's segment of an integer format; returns whether its scales are finite.
 bool pack_integers(const quant::Format& format, const std::byte* source, std::size_t columns,
                    std::size_t lane, std::byte* target) {
-  std::array<std::int8_t, kSegmentColumns> values;
-  std::array<std::uint16_t, kSegmentBlocks> scales;
+  std::array<std::int8_t, kSegmentColumns> values{};
+  std::array<std::uint16_t, kSegmentBlocks> scales{};
   const std::size_t blocks = columns / kBlockColumns;
   format.integers(source, blocks, values.data(), scales.data());
   std::memcpy(target + lane * sizeof scales, scales.data(), blocks * sizeof scales[0]);

@@ -7,6 +7,7 @@
 
 #include <inferno/error.hpp>
 
+#include "backend/vulkan/open_device.hpp"
 #include "backend/vulkan/result.hpp"
 #include "platform/log.hpp"
 

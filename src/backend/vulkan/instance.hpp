@@ -43,9 +43,6 @@ struct InstanceOptions {
   bool validation = false;
 };
 
-/// What the validation layer complained about so far in this process.
-std::uint64_t validation_messages();
-
 /// A connection to the loader and the drivers that it finds.
 class Instance {
  public:

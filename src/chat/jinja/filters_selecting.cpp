@@ -39,11 +39,11 @@ Value map(Interpreter& interpreter, const Value& subject, Arguments& arguments) 
   return make_generator(budget, std::move(results));
 }
 
-template <bool by_attribute, bool keep>
+template <bool ByAttribute, bool Keep>
 Value choose(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
   auto& budget = interpreter.budget();
   if (!truth(subject)) return make_generator(budget, {});
-  const std::size_t used = by_attribute ? 1 : 0;
+  const std::size_t used = ByAttribute ? 1 : 0;
   if (arguments.positional.size() < used)
     budget.fail("selectattr and rejectattr need the name of an attribute");
   const bool has_test = arguments.positional.size() > used;
@@ -57,12 +57,12 @@ Value choose(Interpreter& interpreter, const Value& subject, Arguments& argument
   Values chosen;
   Iteration items(budget, subject);
   while (auto item = items.next()) {
-    const auto value = by_attribute ? attribute_path(interpreter, *item, arguments.positional[0]) : *item;
+    const auto value = ByAttribute ? attribute_path(interpreter, *item, arguments.positional[0]) : *item;
     auto own = rest;
     const bool passed = has_test
                             ? interpreter.call_test(arguments.positional[used].text().bytes(), value, own)
                             : truth(value);
-    if (passed == keep) chosen.push_back(std::move(*item));
+    if (passed == Keep) chosen.push_back(std::move(*item));
   }
   return make_generator(budget, std::move(chosen));
 }

@@ -18,8 +18,8 @@ Value make_range_of(Interpreter& interpreter, Arguments& arguments) {
   auto& budget = interpreter.budget();
   const Bound bound(budget, "range", arguments, {"", "", ""}, 1);
   const bool has_start = bound.has(1);
-  const auto range = make_range(budget, has_start ? bound.integer(0, 0) : 0,
-                                bound.integer(has_start ? 1 : 0, 0), bound.integer(2, 1));
+  auto range = make_range(budget, has_start ? bound.integer(0, 0) : 0, bound.integer(has_start ? 1 : 0, 0),
+                          bound.integer(2, 1));
   if (range.range().length > kMaxRange) {
     budget.fail(fmt::format("range() has {} numbers; expected at most {}", range.range().length, kMaxRange));
   }

@@ -103,8 +103,8 @@ constexpr NamedMethod kMethodsOfTuple[] = {{"index", index}, {"count", count}};
 constexpr NamedMethod kMethodsOfReal[] = {{"is_integer", is_whole}};
 constexpr NamedMethod kMethodsOfInteger[] = {{"bit_length", bit_length}};
 
-template <std::size_t size>
-bool is_among(const std::string_view (&names)[size], std::string_view name) {
+template <std::size_t Size>
+bool is_among(const std::string_view (&names)[Size], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 

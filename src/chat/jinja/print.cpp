@@ -179,7 +179,7 @@ std::string real_to_string(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
+  char* const end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
   const std::string scientific(buffer, end);
   const auto e = scientific.find('e');
   const int exponent = std::atoi(scientific.c_str() + e + 1);
@@ -187,7 +187,7 @@ std::string real_to_string(double value) {
     return fmt::format("{}e{}{:02}", scientific.substr(0, e), exponent < 0 ? '-' : '+', std::abs(exponent));
   }
   char fixed[400];
-  const auto fixed_end = std::to_chars(fixed, fixed + sizeof fixed, value, std::chars_format::fixed).ptr;
+  char* const fixed_end = std::to_chars(fixed, fixed + sizeof fixed, value, std::chars_format::fixed).ptr;
   std::string result(fixed, fixed_end);
   if (result.find('.') == std::string::npos) result += ".0";
   return result;

@@ -45,13 +45,13 @@ Value center(Interpreter& interpreter, const Value& self, Arguments& arguments) 
   return make_string(&budget, centered(budget, self, bound.integer(0, 0), fill_argument(budget, bound)));
 }
 
-template <bool at_left>
+template <bool AtLeft>
 Value justify(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   auto& budget = interpreter.budget();
   const Bound bound(budget, "ljust", arguments, {"width", "fillchar"}, 1);
   const auto count = missing_to(self, bound);
   const auto& fill = fill_argument(budget, bound);
-  return make_string(&budget, filled(budget, self, at_left ? 0 : count, at_left ? count : 0, fill));
+  return make_string(&budget, filled(budget, self, AtLeft ? 0 : count, AtLeft ? count : 0, fill));
 }
 
 Value zero_fill(Interpreter& interpreter, const Value& self, Arguments& arguments) {

@@ -39,26 +39,26 @@ Part part_of(Budget& budget, const Value& self, const Bound& bound) {
   return part;
 }
 
-template <bool from_right>
+template <bool FromRight>
 std::int64_t position_of(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   auto& budget = interpreter.budget();
-  const Bound bound(budget, from_right ? "rfind" : "find", arguments, {"sub", "start", "end"}, 1);
+  const Bound bound(budget, FromRight ? "rfind" : "find", arguments, {"sub", "start", "end"}, 1);
   const auto part = part_of(budget, self, bound);
   const auto& wanted = bound.text(0).bytes();
   if (part.is_outside) return -1;
-  const auto found = from_right ? part.bytes.rfind(wanted) : part.bytes.find(wanted);
+  const auto found = FromRight ? part.bytes.rfind(wanted) : part.bytes.find(wanted);
   if (found == std::string_view::npos) return -1;
   return part.start + static_cast<std::int64_t>(count_code_points(part.bytes.substr(0, found)));
 }
 
-template <bool from_right>
+template <bool FromRight>
 Value find(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  return Value(position_of<from_right>(interpreter, self, arguments));
+  return Value(position_of<FromRight>(interpreter, self, arguments));
 }
 
-template <bool from_right>
+template <bool FromRight>
 Value index(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  const auto position = position_of<from_right>(interpreter, self, arguments);
+  const auto position = position_of<FromRight>(interpreter, self, arguments);
   if (position < 0) interpreter.budget().fail("index(): the substring is not found; find() gives -1 instead");
   return Value(position);
 }
@@ -83,24 +83,24 @@ bool has_affix(std::string_view bytes, std::string_view affix, bool at_end) {
   return (at_end ? bytes.substr(bytes.size() - affix.size()) : bytes.substr(0, affix.size())) == affix;
 }
 
-template <bool at_end>
+template <bool AtEnd>
 Value has_end(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   auto& budget = interpreter.budget();
-  const auto* name = at_end ? "endswith" : "startswith";
+  const auto* name = AtEnd ? "endswith" : "startswith";
   const Bound bound(budget, name, arguments, {"affix", "start", "end"}, 1);
   const auto part = part_of(budget, self, bound);
   if (!bound[0].is(Kind::tuple)) {
     const auto& affix = bound.text(0).bytes();
-    return Value(!part.is_outside && has_affix(part.bytes, affix, at_end));
+    return Value(!part.is_outside && has_affix(part.bytes, affix, AtEnd));
   }
   for (const auto& affix : bound[0].list().items) {
     if (!affix.is_string()) budget.fail(fmt::format("{}() needs a tuple of strings", name));
-    if (!part.is_outside && has_affix(part.bytes, affix.text().bytes(), at_end)) return Value(true);
+    if (!part.is_outside && has_affix(part.bytes, affix.text().bytes(), AtEnd)) return Value(true);
   }
   return Value(false);
 }
 
-template <bool (*is_one)(char32_t), bool when_empty>
+template <bool (*IsOne)(char32_t), bool WhenEmpty>
 Value all_are(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   auto& budget = interpreter.budget();
   const Bound bound(budget, "isalpha", arguments, {});
@@ -108,21 +108,21 @@ Value all_are(Interpreter& interpreter, const Value& self, Arguments& arguments)
   budget.step_bytes(bytes.size());
   for (std::size_t offset = 0; offset < bytes.size();) {
     const auto [c, length] = character_at(bytes, offset);
-    if (!is_one(c)) return Value(false);
+    if (!IsOne(c)) return Value(false);
     offset += length;
   }
-  return Value(when_empty || !bytes.empty());
+  return Value(WhenEmpty || !bytes.empty());
 }
 
 bool is_ascii(char32_t c) {
   return c < 0x80;
 }
 
-template <bool upper>
+template <bool Upper>
 Value is_case(Interpreter& interpreter, const Value& self, Arguments& arguments) {
   const Bound bound(interpreter.budget(), "isupper", arguments, {});
   Arguments none;
-  return Value(interpreter.call_test(upper ? "upper" : "lower", self, none));
+  return Value(interpreter.call_test(Upper ? "upper" : "lower", self, none));
 }
 
 Value is_titled(Interpreter& interpreter, const Value& self, Arguments& arguments) {

@@ -20,9 +20,9 @@ const Value& only_argument(Interpreter& interpreter, std::string_view name, cons
   return arguments.positional.front();
 }
 
-template <Kind kind>
+template <Kind Wanted>
 bool is_kind(Interpreter&, const Value& subject, Arguments&) {
-  return subject.is(kind);
+  return subject.is(Wanted);
 }
 
 bool is_defined(Interpreter&, const Value& subject, Arguments&) {
@@ -112,9 +112,9 @@ bool is_divisible(Interpreter& interpreter, const Value& subject, Arguments& arg
   return equals(nullptr, binary(budget, Operator::modulo, subject, divisor), Value(std::int64_t{0}));
 }
 
-template <Comparison comparison>
+template <Comparison Wanted>
 bool compares(Interpreter& interpreter, const Value& subject, Arguments& arguments) {
-  return compare(interpreter.budget(), comparison, subject, only_argument(interpreter, "compare", arguments));
+  return compare(interpreter.budget(), Wanted, subject, only_argument(interpreter, "compare", arguments));
 }
 
 bool is_same(Interpreter& interpreter, const Value& subject, Arguments& arguments) {

@@ -68,7 +68,7 @@ struct Api::State {
     service->workers = workers;
   }
 
-  void enqueue(std::shared_ptr<http::Exchange> exchange, const Route& route) {
+  void enqueue(const std::shared_ptr<http::Exchange>& exchange, const Route& route) {
     auto presence = std::make_shared<Presence>();
     exchange->on_gone([presence] {
       presence->gone = true;
@@ -91,13 +91,13 @@ struct Api::State {
     return {.body = model_entry(*service, request.path.substr(kModels.size() + 1))};
   }
 
-  void handle(std::shared_ptr<http::Exchange> exchange) {
+  void handle(const std::shared_ptr<http::Exchange>& exchange) {
     const auto& request = exchange->request();
     const auto& path = request.path;
     const auto* route =
         std::find_if(kRoutes.begin(), kRoutes.end(), [&](const Route& one) { return one.path == path; });
     if (route != kRoutes.end()) {
-      if (request.method == "POST") return enqueue(std::move(exchange), *route);
+      if (request.method == "POST") return enqueue(exchange, *route);
       return exchange->respond(refused(wrong_method(request, "POST"), "POST"));
     }
     if (path == kModels || path.starts_with(fmt::format("{}/", kModels)))
@@ -120,7 +120,7 @@ Api::~Api() {
   service->answers.clear();
 }
 
-void Api::handle(std::shared_ptr<http::Exchange> exchange) {
+void Api::handle(const std::shared_ptr<http::Exchange>& exchange) {
   try {
     state_->handle(exchange);
   } catch (...) {

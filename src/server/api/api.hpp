@@ -43,7 +43,7 @@ class Api {
 
   /// Answers /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models, /v1/models/{id}, /tokenize
   /// and /detokenize (both also below /v1), and anything else with 404 or 405. Returns at once; never throws.
-  void handle(std::shared_ptr<http::Exchange> exchange);
+  void handle(const std::shared_ptr<http::Exchange>& exchange);
 
  private:
   struct State;

@@ -104,7 +104,7 @@ ChatRequest parse_chat_request(Json body, const RequestLimits& limits) {
   request.response_format = parse_response_format(fields);
   const bool offers_tools = request.tool_choice.kind != ToolChoice::Kind::none;
   if (offers_tools && request.response_format.kind != ResponseFormat::Kind::text) {
-    refuse("response_format", "cannot go together with tools; use one, or \"tool_choice\": \"none\"",
+    refuse("response_format", R"(cannot go together with tools; use one, or "tool_choice": "none")",
            "unsupported");
   }
   request.conversation = take_conversation(body, offers_tools);

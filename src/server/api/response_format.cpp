@@ -13,12 +13,12 @@ ResponseFormat parse_response_format(const Fields& fields) {
   if (!format) return {};
   const auto path = format->path_of("type");
   const auto type = format->string("type");
-  if (!type) refuse(path, "is missing; expected \"text\", \"json_object\" or \"json_schema\"", "missing");
+  if (!type) refuse(path, R"(is missing; expected "text", "json_object" or "json_schema")", "missing");
   if (*type == "text") return {};
   if (*type == "json_object") return {Kind::json_object, {}};
   if (*type != "json_schema") {
     refuse(path,
-           fmt::format("expected \"text\", \"json_object\" or \"json_schema\", found {}", quote(*type, 40)),
+           fmt::format(R"(expected "text", "json_object" or "json_schema", found {})", quote(*type, 40)),
            "invalid_value");
   }
   const auto holder = format->object("json_schema");

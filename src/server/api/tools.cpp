@@ -85,10 +85,9 @@ ToolChoice parse_tool_choice(const Fields& fields, const std::vector<Tool>& tool
     if (*word == "none") return {Kind::none, {}};
     if (*word == "auto") return {tools.empty() ? Kind::none : Kind::automatic, {}};
     if (*word != "required") {
-      refuse(
-          path,
-          fmt::format("expected \"none\", \"auto\", \"required\" or a function, found {}", quote(*word, 40)),
-          "invalid_value");
+      refuse(path,
+             fmt::format(R"(expected "none", "auto", "required" or a function, found {})", quote(*word, 40)),
+             "invalid_value");
     }
     choice.kind = Kind::required;
   } else if (value->object() != nullptr) {
