@@ -53,6 +53,15 @@ void Inbox::resume(std::uint64_t id) {
   mail_came_.notify_one();
 }
 
+void Inbox::answer(std::uint64_t id) {
+  {
+    const std::lock_guard lock(mutex_);
+    mail_.answered.push_back(id);
+    has_mail_ = true;
+  }
+  mail_came_.notify_one();
+}
+
 void Inbox::close(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (closed_.empty()) closed_ = reason;
@@ -91,6 +100,7 @@ void Inbox::collect(Mail& mail, bool idle, std::optional<Clock::time_point> unti
   mail.requests.clear();
   mail.cancelled.clear();
   mail.resumed.clear();
+  mail.answered.clear();
   std::unique_lock lock(mutex_);
   const auto came = [this] { return has_mail_; };
   if (idle && until) {
@@ -103,6 +113,7 @@ void Inbox::collect(Mail& mail, bool idle, std::optional<Clock::time_point> unti
   std::swap(mail.requests, mail_.requests);
   std::swap(mail.cancelled, mail_.cancelled);
   std::swap(mail.resumed, mail_.resumed);
+  std::swap(mail.answered, mail_.answered);
   mail.stop = mail_.stop;
 }
 

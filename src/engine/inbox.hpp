@@ -14,7 +14,7 @@
 namespace inferno {
 
 /// All that reaches the worker from other threads, under one mutex: new requests, cancellations, consumers
-/// that read again, the wish to stop.
+/// that read again, answers of constraints, the wish to stop.
 class Inbox {
  public:
   using Clock = std::chrono::steady_clock;
@@ -29,6 +29,8 @@ class Inbox {
   void submit(std::vector<std::unique_ptr<ServedRequest>> requests);
   void cancel(std::uint64_t id);
   void resume(std::uint64_t id);
+  /// The constraint of this request has answered.
+  void answer(std::uint64_t id);
   /// Takes no more requests, for this reason; the first one counts.
   void close(const std::string& reason);
   void stop();
@@ -45,6 +47,7 @@ class Inbox {
     std::vector<std::unique_ptr<ServedRequest>> requests;
     std::vector<std::uint64_t> cancelled;
     std::vector<std::uint64_t> resumed;
+    std::vector<std::uint64_t> answered;
     bool stop = false;
   };
   /// What has come since the last call, into `mail`, reusing its memory. If `idle`, waits until something

@@ -124,9 +124,25 @@ void Scheduler::lose_cache() {
   if (tree_) tree_->evict(pool_.capacity());
 }
 
+ServedRequest* Scheduler::find(std::uint64_t id) const {
+  for (const auto* list : {&running_, &stalled_}) {
+    for (const auto& candidate : *list) {
+      if (candidate->id == id) return candidate.get();
+    }
+  }
+  for (const auto& [place, candidate] : waiting_) {
+    if (place.id == id) return candidate.get();
+  }
+  return nullptr;
+}
+
 const std::vector<ScheduledRow>& Scheduler::form_step() {
-  rows_.clear();
   start_waiting();
+  return form_rows();
+}
+
+const std::vector<ScheduledRow>& Scheduler::form_rows() {
+  rows_.clear();
   add_decoding_rows();
   add_prompt_rows();
   return rows_;
@@ -229,7 +245,9 @@ void Scheduler::promise_rest(ServedRequest& request) {
   const auto& blocks = request.cache->blocks();
   const auto size = settings_.block_size;
   auto& next = request.promised;
-  for (; (next + 1) * size <= request.sequence.size(); ++next) {
+  // Nobody shall wait for a constraint of somebody else's.
+  const auto certain = request.sequence.size() - (request.awaits_constraint() ? 1 : 0);
+  for (; (next + 1) * size <= certain; ++next) {
     const auto tokens = std::span(request.sequence.tokens()).subspan(std::size_t{next} * size, size);
     const auto parent = next == 0 ? PrefixTree::kNone : blocks[next - 1];
     if (!tree_->promise(request.space, parent, tokens, blocks[next], request.priority)) return;
@@ -259,7 +277,7 @@ void Scheduler::pause_last() {
 void Scheduler::add_decoding_rows() {
   for (std::size_t i = 0; i < running_.size(); ++i) {
     auto& request = *running_[i];
-    if (!request.decodes()) continue;
+    if (!request.decodes() || request.awaits_constraint()) continue;
     const auto size = request.sequence.size();
     bool here = true;
     while (here && !take_blocks(request, size)) {
@@ -277,9 +295,7 @@ void Scheduler::add_prompt_rows() {
   }
   if (prompts_.empty()) return;
   auto left = budget_.prompt_tokens(static_cast<std::uint32_t>(rows_.size()));
-  const auto rest = [](const ServedRequest* request) {
-    return request->sequence.size() - request->written();
-  };
+  const auto rest = [](const ServedRequest* request) { return request->runnable(); };
   auto* const first = prompts_.front();
   auto first_share = std::min(rest(first), left - left / 2);
   left -= first_share;

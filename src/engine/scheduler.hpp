@@ -65,6 +65,10 @@ class Scheduler {
   std::unique_ptr<ServedRequest> remove(std::uint64_t id);
   /// Any request, to be removed; nullptr: there is none.
   ServedRequest* any() const;
+  /// nullptr: there is none.
+  ServedRequest* find(std::uint64_t id) const;
+  /// Those that take part in steps.
+  const std::vector<std::unique_ptr<ServedRequest>>& running_requests() const { return running_; }
   /// It waits for its consumer from now on, and gives back what it holds.
   void stall(std::uint64_t id);
   void resume(std::uint64_t id);
@@ -72,7 +76,12 @@ class Scheduler {
   const std::vector<std::unique_ptr<ServedRequest>>& stalled() const { return stalled_; }
 
   bool has_work() const { return !running_.empty() || !waiting_.empty(); }
-  /// The next step; empty if there is nothing to do. Valid until anything else is called.
+  /// Starts those that wait and have room.
+  void start_waiting();
+  /// The next step of those that run; empty if there is nothing to do. Requests that await their constraint
+  /// take part with what they can do without it. Valid until anything else is called.
+  const std::vector<ScheduledRow>& form_rows();
+  /// Both.
   const std::vector<ScheduledRow>& form_step();
   /// A row of the step was run: the cache now holds the request's tokens up to `length`.
   void written(ServedRequest& request, std::uint32_t length);
@@ -104,7 +113,6 @@ class Scheduler {
   std::uint32_t blocks_for(std::uint32_t positions) const;
   std::uint32_t available() const;
   bool take_blocks(ServedRequest& request, std::uint32_t positions);
-  void start_waiting();
   Verdict try_start(ServedRequest& request);
   std::uint64_t growth(const ServedRequest& request, std::uint32_t held, std::uint32_t lookahead) const;
   void start(ServedRequest& request, std::uint32_t taken_over);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/constraint_task.hpp"
 #include "engine/request_channel.hpp"
 #include "engine/sequence.hpp"
 #include "engine/serving_request.hpp"
@@ -47,7 +48,11 @@ struct ServedRequest {
   // Its sampling slot, while it runs and needs one.
   std::uint32_t slot = kGreedySlot;
   bool slot_is_set = false;
-  std::vector<std::uint32_t> allowed;  ///< what the constraint said for the next token
+
+  // What the constraint says of the next token.
+  ConstraintTaskHolder task;  ///< its `allowed` are meant for the next token once they are known
+  bool is_asked = false;
+  bool is_refused = false;
   bool allowed_is_known = false;
 
   // How far it is.
@@ -64,9 +69,13 @@ struct ServedRequest {
 
   bool generates() const { return kind == RequestKind::generate; }
   bool needs_slot() const { return constraint != nullptr || sequence.needs_slot(); }
+  /// Its next token cannot be chosen yet.
+  bool awaits_constraint() const { return constraint != nullptr && !allowed_is_known; }
   std::uint32_t written() const { return cache ? cache->length() : 0; }
   /// Whether all its tokens but the latest are in the cache.
   bool decodes() const { return written() + 1 == sequence.size(); }
+  /// How many of its tokens can be run now: what makes the next one be chosen waits for the constraint.
+  std::uint32_t runnable() const { return sequence.size() - written() - (awaits_constraint() ? 1 : 0); }
   /// The first position whose output is still wanted: what lies before it may come from the prefix cache.
   std::uint32_t wanted_from() const {
     if (kind == RequestKind::embed_mean) return pooled_tokens;

@@ -13,6 +13,7 @@
 #include "engine/prompt.hpp"
 #include "engine/request_channel.hpp"
 #include "engine/serving_loop.hpp"
+#include "platform/cpu_budget.hpp"
 #include "platform/log.hpp"
 #include "sampling/philox.hpp"
 #include "step/plan.hpp"
@@ -115,6 +116,8 @@ struct ServingEngine::State {
                           .hash_seed = std::random_device()()};
     settings.limits = limits;
     settings.mask_words = (std::size_t{model.vocab_size()} + 31) / 32;
+    // Few: what they take is taken from the steps where the processors are the device.
+    settings.masks_at_once = std::clamp(cpu_budget().threads / 4, 1U, 8U);
     settings.buffered_tokens = options.buffered_tokens;
     settings.stall_timeout = options.stall_timeout;
     settings.failover = options.failover;

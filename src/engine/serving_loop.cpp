@@ -20,6 +20,12 @@ constexpr std::uint32_t kMostRefusals = 5;
 /// This many executors may be lost with fewer than kStepsOfTrust steps between them.
 constexpr std::uint32_t kMostLosses = 3;
 constexpr std::uint64_t kStepsOfTrust = 1000;
+/// Of the latest step's time, what constraints may take of everybody before the next one; what takes longer
+/// is left to itself.
+constexpr int kShareOfConstraints = 8;
+constexpr std::chrono::microseconds kLeastPatience{100};
+/// Of that, what one constraint is given in this thread: enough for a mask that is remembered.
+constexpr std::chrono::microseconds kQuickAnswer{40};
 
 std::uint64_t microseconds(Clock::duration duration) {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
@@ -52,6 +58,19 @@ std::vector<float> embedding_of(const ServedRequest& request) {
   return embedding;
 }
 
+/// Time for an answer that is soon found.
+class QuickTurn : public ConstraintTurn {
+ public:
+  explicit QuickTurn(Clock::duration time) : until_(Clock::now() + time) {}
+  void go_on() override {
+    if (Clock::now() >= until_) throw TurnOver();
+  }
+  void give_way() override { throw TurnOver(); }
+
+ private:
+  Clock::time_point until_;
+};
+
 }  // namespace
 
 ServingLoop::ServingLoop(std::unique_ptr<Executor> executor, const ServingLoopSettings& settings,
@@ -61,7 +80,8 @@ ServingLoop::ServingLoop(std::unique_ptr<Executor> executor, const ServingLoopSe
       inbox_(inbox),
       scheduler_(settings.scheduler),
       now_(at_rest(settings.limits, executor_->capabilities())),
-      published_(now_) {}
+      published_(now_),
+      workers_(settings.masks_at_once, [&inbox](std::uint64_t id) { inbox.answer(id); }) {}
 
 ServingMetrics ServingLoop::metrics() const {
   const std::lock_guard lock(metrics_mutex_);
@@ -83,7 +103,13 @@ void ServingLoop::run() {
 }
 
 bool ServingLoop::turn() {
-  inbox_.collect(mail_, !scheduler_.has_work(), next_deadline());
+  auto until = next_deadline();
+  bool waits = !scheduler_.has_work() || all_await_;
+  if (!waits && is_patient()) {
+    waits = true;
+    until = std::min(until.value_or(*patient_until_), *patient_until_);
+  }
+  inbox_.collect(mail_, waits, until);
   const auto begin = Clock::now();
   const auto in_executor = now_.step_microseconds;
   read_mail();
@@ -92,7 +118,7 @@ bool ServingLoop::turn() {
     return false;
   }
   end_stalled();
-  if (scheduler_.has_work()) step();
+  if (scheduler_.has_work() && !is_patient()) step();
   now_.host_microseconds += microseconds(Clock::now() - begin) - (now_.step_microseconds - in_executor);
   return true;
 }
@@ -112,6 +138,12 @@ void ServingLoop::read_mail() {
   }
   for (const auto id : mail_.cancelled) end(id, RequestEnd::cancelled);
   for (const auto id : mail_.resumed) scheduler_.resume(id);
+  for (const auto id : mail_.answered) {
+    auto* request = scheduler_.find(id);
+    if (request == nullptr) continue;
+    if (request->task->round == round_) --asked_now_;
+    take_answer(*request);
+  }
 }
 
 std::optional<Clock::time_point> ServingLoop::next_deadline() const {
@@ -126,12 +158,21 @@ void ServingLoop::end_stalled() {
 }
 
 void ServingLoop::step() {
-  ask_constraints(scheduler_.form_step());
+  all_await_ = false;
+  if (scheduler_.running() == 0) begin_round({});  // nobody is held up
+  scheduler_.start_waiting();
+  ask_constraints();
+  if (is_patient()) return;  // who has just started will know in a moment
+  rows_ = scheduler_.form_rows();
+  all_await_ =
+      rows_.empty() && std::any_of(scheduler_.running_requests().begin(), scheduler_.running_requests().end(),
+                                   [](const auto& request) { return request->is_asked; });
   if (rows_.empty()) return;
   const auto begin = Clock::now();
   const auto result = run_step();
   const auto elapsed = microseconds(Clock::now() - begin);
   now_.step_microseconds += elapsed;
+  begin_round(std::chrono::microseconds(elapsed));
   if (!result) return;
   refusals_ = 0;
   if (++steps_since_loss_ >= kStepsOfTrust) losses_ = 0;
@@ -150,24 +191,85 @@ void ServingLoop::step() {
   take_result(*result);
 }
 
-/// Into rows_, what is left of the scheduled rows when every constraint of a token that comes next has
-/// spoken.
-void ServingLoop::ask_constraints(const std::vector<ScheduledRow>& scheduled) {
-  rows_.clear();
-  for (const auto& row : scheduled) {
-    auto& request = *row.request;
-    if (request.constraint && row.completes() && !request.allowed_is_known) {
-      try {
-        request.allowed.assign(settings_.mask_words, 0);
-        if (!request.constraint->allow(request.allowed)) request.allowed.clear();
-        request.allowed_is_known = true;
-      } catch (const std::exception& error) {
-        end(request.id, RequestEnd::failed, fmt::format("the constraint failed: {}", error.what()));
-        continue;
-      }
-    }
-    rows_.push_back(row);
+/// A step of that length was run. What is chosen next is asked of constraints anew, and a little of the time
+/// of all is spent on their answers, so that a request with a grammar need not sit out every other step. It
+/// is a share of what the step took, however many ask and however long they take.
+void ServingLoop::begin_round(Clock::duration step) {
+  ++round_;
+  asked_now_ = 0;
+  patience_ = std::max<Clock::duration>(step / kShareOfConstraints, kLeastPatience);
+  patient_until_.reset();
+}
+
+/// Whether answers of this round are still waited for.
+bool ServingLoop::is_patient() const {
+  return asked_now_ > 0 && Clock::now() < *patient_until_;
+}
+
+/// Of those who have just started, what may come first.
+void ServingLoop::ask_constraints() {
+  std::vector<std::uint64_t> unasked;
+  for (const auto& request : scheduler_.running_requests()) {
+    if (request->awaits_constraint() && !request->is_asked) unasked.push_back(request->id);
   }
+  for (const auto id : unasked) ask_constraint(*scheduler_.find(id), std::nullopt);
+}
+
+/// Here, if it is soon answered, or beside the steps. False if that has ended the request.
+bool ServingLoop::ask_constraint(ServedRequest& request, std::optional<TokenId> chosen) {
+  if (!request.task) {
+    auto task = std::make_shared<ConstraintTask>();
+    task->request = request.id;
+    task->constraint = request.constraint;
+    task->mask_words = settings_.mask_words;
+    request.task.hold(std::move(task));
+  }
+  auto& task = *request.task;
+  task.chosen = chosen;
+  task.round = round_;
+  request.is_asked = true;
+  request.allowed_is_known = false;
+  const auto begin = Clock::now();
+  if (patience_ > Clock::duration::zero()) {
+    try {
+      QuickTurn turn(std::min<Clock::duration>(patience_, kQuickAnswer));
+      task.work(turn);
+      patience_ -= Clock::now() - begin;
+      return take_answer(request);
+    } catch (const TurnOver&) {
+      patience_ -= Clock::now() - begin;
+    }
+  }
+  if (!workers_.add(request.task.get())) {
+    request.is_asked = false;
+    end(request.id, RequestEnd::failed, "the system has no thread for a constraint");
+    return false;
+  }
+  ++asked_now_;
+  if (!patient_until_) patient_until_ = Clock::now() + patience_;
+  return true;
+}
+
+/// False if that has ended the request.
+bool ServingLoop::take_answer(ServedRequest& request) {
+  auto& task = *request.task;
+  request.is_asked = false;
+  switch (task.answer) {
+    case ConstraintTask::Answer::tokens:
+      request.allowed_is_known = true;
+      return true;
+    case ConstraintTask::Answer::complete:
+      request.sequence.finish(FinishReason::stop);
+      end(request.id, RequestEnd::stop);
+      break;
+    case ConstraintTask::Answer::refused:
+      request.is_refused = true;
+      [[fallthrough]];
+    case ConstraintTask::Answer::failed:
+      end(request.id, RequestEnd::failed, std::move(task.error));
+      break;
+  }
+  return false;
 }
 
 /// Nullopt if nothing was run: the step is to be formed anew.
@@ -231,14 +333,6 @@ void ServingLoop::take_token(std::size_t row, TokenId id) {
   assembly_.describe(row, event);
   event.text = request.sequence.accept(id);
   request.allowed_is_known = false;
-  std::string error;
-  if (request.constraint) {
-    try {
-      if (!request.constraint->accept(id)) request.sequence.finish(FinishReason::stop);
-    } catch (const std::exception& thrown) {
-      error = fmt::format("the constraint failed: {}", thrown.what());
-    }
-  }
   ++now_.generated_tokens;
   const auto now = Clock::now();
   if (request.sequence.generated() > 1) {
@@ -246,18 +340,20 @@ void ServingLoop::take_token(std::size_t row, TokenId id) {
   }
   request.latest_token = now;
   const auto held = request.channel->push(std::move(event));
-  if (!error.empty()) return end(request.id, RequestEnd::failed, std::move(error));
   if (const auto reason = request.sequence.finish_reason()) {
     return end(request.id, *reason == FinishReason::stop ? RequestEnd::stop : RequestEnd::length);
   }
-  if (held < settings_.buffered_tokens || !request.channel->begin_stall(settings_.buffered_tokens)) return;
-  request.stalled_since = Clock::now();
-  scheduler_.stall(request.id);
+  if (request.constraint && !ask_constraint(request, id)) return;
+  if (held >= settings_.buffered_tokens && request.channel->begin_stall(settings_.buffered_tokens)) {
+    request.stalled_since = Clock::now();
+    scheduler_.stall(request.id);
+  }
 }
 
 void ServingLoop::end(std::uint64_t id, RequestEnd reason, std::string error) {
   const auto request = scheduler_.remove(id);
   if (!request) return;  // over already
+  if (request->is_asked && request->task->round == round_ && asked_now_ > 0) --asked_now_;
   finish(*request, reason, std::move(error));
   const double seconds = milliseconds_since(request->submitted) / 1000.0;
   now_.total_time.add(seconds);
@@ -270,6 +366,7 @@ void ServingLoop::finish(ServedRequest& request, RequestEnd reason, std::string 
   RequestOutcome outcome;
   outcome.end = reason;
   outcome.error = std::move(error);
+  outcome.refused = request.is_refused;
   outcome.text = request.sequence.flush();
   outcome.stop_id = request.sequence.stop_id();
   if (const auto* stop = request.sequence.stop_string()) outcome.stop_string = *stop;

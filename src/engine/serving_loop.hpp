@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/constraint_workers.hpp"
 #include "engine/inbox.hpp"
 #include "engine/scheduler.hpp"
 #include "engine/serving_metrics.hpp"
@@ -18,8 +19,9 @@ namespace inferno {
 
 struct ServingLoopSettings {
   SchedulerSettings scheduler;
-  Limits limits;               ///< the executor was reserved for
-  std::size_t mask_words = 0;  ///< of a constraint's bit set
+  Limits limits;                    ///< the executor was reserved for
+  std::size_t mask_words = 0;       ///< of a constraint's bit set
+  std::uint32_t masks_at_once = 1;  ///< threads that work out constraints beside the steps
   std::uint32_t buffered_tokens = 256;
   std::chrono::milliseconds stall_timeout{30'000};
   std::function<std::unique_ptr<Executor>()> failover;  ///< throws if there is none
@@ -42,8 +44,12 @@ class ServingLoop {
   void read_mail();
   void end_stalled();
   std::optional<Clock::time_point> next_deadline() const;
+  bool is_patient() const;
   void step();
-  void ask_constraints(const std::vector<ScheduledRow>& scheduled);
+  void begin_round(Clock::duration step);
+  void ask_constraints();
+  bool ask_constraint(ServedRequest& request, std::optional<TokenId> chosen);
+  bool take_answer(ServedRequest& request);
   std::optional<StepResult> run_step();
   void take_result(const StepResult& result);
   void take_row(std::size_t row, const StepResult& result);
@@ -63,8 +69,14 @@ class ServingLoop {
   StepAssembly assembly_;
   Inbox::Mail mail_;
   std::vector<ScheduledRow> rows_;  // of the step that runs
-  std::uint32_t refusals_ = 0;      // submissions refused in a row
-  std::uint32_t losses_ = 0;        // executors lost with few steps between
+  // Between a step and the next, constraints are waited for, but not long: see begin_round.
+  std::uint64_t round_ = 0;
+  std::uint32_t asked_now_ = 0;  // in this round, and not answered yet
+  Clock::duration patience_{};   // that is left in this round
+  std::optional<Clock::time_point> patient_until_;
+  bool all_await_ = false;      // every request that runs awaits its constraint
+  std::uint32_t refusals_ = 0;  // submissions refused in a row
+  std::uint32_t losses_ = 0;    // executors lost with few steps between
   std::uint64_t steps_since_loss_ = 0;
   std::string broken_;
   std::uint32_t started_ = 0, ended_ = 0;  // in this turn, for the inbox
@@ -72,6 +84,8 @@ class ServingLoop {
   ServingMetrics now_;  // the worker's own copy
   mutable std::mutex metrics_mutex_;
   ServingMetrics published_;
+
+  ConstraintWorkers workers_;  // the last: its threads end first
 };
 
 }  // namespace inferno

@@ -4,30 +4,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include <inferno/sampling.hpp>
 
+#include "engine/token_constraint.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace inferno {
-
-/// What a grammar allows next, asked once per token. The engine owns a reference; calls come one at a time,
-/// from its worker thread, in the order of the text: `allow`, then `accept` of what was chosen, and so on.
-/// They stand in every other request's way and must be quick. What they throw fails the request and no other.
-class TokenConstraint {
- public:
-  virtual ~TokenConstraint() = default;
-  /// Sets the bits of the ids that may come next (bit i % 32 of word i / 32). `allowed` is
-  /// [ceil(vocabulary / 32)], all zero. Returns false if everything may come: the bits are then ignored. End
-  /// tokens are ids like any other: allow them where the text may end.
-  virtual bool allow(std::span<std::uint32_t> allowed) = 0;
-  /// This id was chosen (end tokens too). Returns false if the text is complete with it: the request ends
-  /// with `stop`.
-  virtual bool accept(TokenId id) = 0;
-};
 
 /// What is made of a request's tokens.
 enum class RequestKind : std::uint8_t {
@@ -130,6 +115,7 @@ struct RequestOutcome {
   std::optional<TokenId> stop_id = std::nullopt;          ///< the end token or stop id that ended it
   std::optional<std::string> stop_string = std::nullopt;  ///< the stop string that ended it
   std::string error = {};                                 ///< one line, if it failed
+  bool refused = false;  ///< it failed by its own fault: its constraint is more work than is done for one
   RequestUsage usage = {};
 };
 

@@ -33,7 +33,7 @@ void StepAssembly::build(std::span<const ScheduledRow> rows, Executor& executor)
     if (request.slot != kGreedySlot && rows[index].completes() &&
         (!request.slot_is_set || request.constraint)) {
       auto state = request.sequence.slot_state();
-      state.allowed = request.allowed;
+      if (request.task) state.allowed = request.task->allowed;
       executor.set_slot(request.slot, state);
       request.slot_is_set = true;
     }

@@ -33,6 +33,9 @@ constexpr std::uint8_t kNextItem = 2;   ///< behind ","; the same
 constexpr std::uint8_t kInItem = 3;     ///< a parent; a: items, this one too
 constexpr std::uint8_t kAfterItem = 4;  ///< the same, b: space
 
+/// Comparisons that cost about as much as a step.
+constexpr std::size_t kComparedPerStep = 8;
+
 constexpr std::uint32_t kOther = UINT32_MAX;  ///< as a property: none of those that are named
 
 std::uint32_t high_of(std::uint64_t x) {
@@ -112,6 +115,7 @@ void Automaton::leave(const Frame& frame, FrameList& out) {
 }
 
 void Automaton::take(const Frame& frame, std::uint8_t byte) {
+  meter_.spend(1);
   if (frame.machine == kRootMachine) return take_root(frame, byte);
   switch (program_.machines[frame.machine].kind) {
     case MachineKind::object:
@@ -391,10 +395,12 @@ void Automaton::resume(const Frame& frame) {
 /// Adds a frame to the position; frames that are alike become one with the parents of both.
 void Automaton::emit(const Frame& frame) {
   auto& out = *out_;
+  meter_.spend(1 + (out.size() - begin_) / kComparedPerStep);
   for (auto i = begin_; i < out.size(); ++i) {
     if (!out[i]->alike(frame)) continue;
     FrameList parents(out[i]->above().begin(), out[i]->above().end());
     for (const auto* parent : frame.above()) {
+      meter_.spend(1 + parents.size() / kComparedPerStep);
       if (std::find(parents.begin(), parents.end(), parent) == parents.end()) parents.push_back(parent);
     }
     if (parents.size() == out[i]->parent_count) return;
@@ -405,7 +411,10 @@ void Automaton::emit(const Frame& frame) {
     return;
   }
   if (out.size() - begin_ >= kMaxFrames)
-    throw Error(fmt::format("the schema leaves more than {} ways open at once", kMaxFrames));
+    throw ConstraintRefused(
+        fmt::format("the schema leaves more than {} ways to go on open at once; expected fewer alternatives "
+                    "that can hold together",
+                    kMaxFrames));
   out.push_back(arena_.add(frame));
 }
 
@@ -427,6 +436,7 @@ bool Automaton::has_key(const ObjectMachine& object, const Frame& frame, std::ui
     }
     return false;
   }
+  meter_.spend((high - low) / kComparedPerStep);
   for (auto key = low; key < high; ++key) {
     const auto property = object.key_property[key];
     if (property >= next && property <= last && fits(object.properties[property].value, frame.depth))

@@ -8,6 +8,7 @@
 
 #include "grammar/frames.hpp"
 #include "grammar/program.hpp"
+#include "grammar/work_meter.hpp"
 
 namespace inferno::grammar {
 
@@ -15,13 +16,15 @@ using FrameList = std::vector<const Frame*>;
 
 /// Runs a program over bytes: takes all ways at once. A position is a list of frames, each of which takes the
 /// next byte (or is the end); no two are alike. Every frame has a way to the end: a position is empty only
-/// after a byte that cannot come.
+/// after a byte that cannot come. What the meter throws passes; then nothing has changed but the list that
+/// was being made and the arena.
 class Automaton {
  public:
   /// `marker_is_token`: by index of the program's markers, whether it is a token, which `take_marker` takes,
   /// or text. All must outlive this.
-  Automaton(const Program& program, const std::vector<bool>& marker_is_token, FrameArena& arena)
-      : program_(program), marker_is_token_(marker_is_token), arena_(arena) {}
+  Automaton(const Program& program, const std::vector<bool>& marker_is_token, FrameArena& arena,
+            WorkMeter& meter)
+      : program_(program), marker_is_token_(marker_is_token), arena_(arena), meter_(meter) {}
 
   /// Appends the position at the beginning: behind at most `newlines` line feeds comes the root value.
   void begin(std::uint32_t newlines, FrameList& out);
@@ -66,11 +69,12 @@ class Automaton {
   const Program& program_;
   const std::vector<bool>& marker_is_token_;
   FrameArena& arena_;
+  WorkMeter& meter_;
   FrameList* out_ = nullptr;
   std::size_t begin_ = 0;  ///< of the position that is being made in *out_
 };
 
-/// What a text may be at most at once. A schema that needs more fails the request.
+/// What a text may be at most at once. A schema that needs more is refused, or fails the request.
 inline constexpr std::size_t kMaxFrames = 4096;
 
 }  // namespace inferno::grammar

@@ -39,10 +39,12 @@ class GrammarConstraint : public TokenConstraint {
         state_ = State::thoughts;
         break;
     }
-    if (state_ != State::thoughts) begin(0);
+    if (state_ == State::thoughts) return;
+    UnsharedTurn turn;
+    begin(0, turn);
   }
 
-  bool allow(std::span<std::uint32_t> allowed) override {
+  bool allow(std::span<std::uint32_t> allowed, ConstraintTurn& turn) override {
     const auto& vocabulary = masks_->vocabulary();
     if (allowed.size() != vocabulary.words()) {
       throw UsageError(fmt::format("a mask of {} words; expected {} for {} tokens", allowed.size(),
@@ -52,8 +54,9 @@ class GrammarConstraint : public TokenConstraint {
       vocabulary.all_but_ends().add_to(allowed);
       return true;
     }
-    masks_->add_allowed(position_, *arena_, allowed);
-    if (may_end()) {
+    WorkMeter meter(turn);
+    masks_->add_allowed(position_, *arena_, allowed, meter);
+    if (may_end(position_)) {
       for (const auto id : vocabulary.end_tokens()) set_bit(allowed, static_cast<std::uint32_t>(id));
     }
     if (state_ == State::first_token) set_bit(allowed, static_cast<std::uint32_t>(*think_begin_));
@@ -62,27 +65,20 @@ class GrammarConstraint : public TokenConstraint {
     return true;
   }
 
-  bool accept(TokenId id) override {
+  bool accept(TokenId id, ConstraintTurn& turn) override {
     if (state_ == State::thoughts) {
-      if (id != *think_end_) return true;
-      state_ = State::text;
-      begin(kNewlinesAfterThoughts);
+      if (id == *think_end_) begin(kNewlinesAfterThoughts, turn);
       return true;
     }
-    if (state_ == State::first_token) {
-      state_ = State::text;
-      if (id == *think_begin_) {
-        state_ = State::thoughts;
-        return true;
-      }
+    if (state_ == State::first_token && id == *think_begin_) {
+      state_ = State::thoughts;
+      return true;
     }
-    const auto& vocabulary = masks_->vocabulary();
-    if (vocabulary.is_end(id)) {
-      if (!may_end()) throw Error("the text ended where it may not");
+    if (masks_->vocabulary().is_end(id)) {
+      if (!may_end(position_)) throw Error("the text ended where it may not");
       return false;
     }
-    take(id);
-    return !may_end() || may_go_on();
+    return take(id, turn);
   }
 
  private:
@@ -90,40 +86,49 @@ class GrammarConstraint : public TokenConstraint {
 
   static constexpr std::size_t kCompactBytes = std::size_t{1} << 17U;
 
-  Automaton automaton() { return {grammar_->program(), masks_->marker_is_token(), *arena_}; }
-
-  void begin(std::uint32_t newlines) {
-    position_.clear();
-    automaton().begin(newlines, position_);
+  Automaton automaton(WorkMeter& meter) {
+    return {grammar_->program(), masks_->marker_is_token(), *arena_, meter};
   }
 
-  bool may_end() const {
-    return std::any_of(position_.begin(), position_.end(),
+  /// Nothing changes if this throws; the same holds for `take`.
+  void begin(std::uint32_t newlines, ConstraintTurn& turn) {
+    WorkMeter meter(turn);
+    ArenaReturn give_back(*arena_);
+    FrameList first;
+    automaton(meter).begin(newlines, first);
+    give_back.stay();
+    position_ = std::move(first);
+    if (state_ == State::thoughts) state_ = State::text;
+  }
+
+  static bool may_end(const FrameList& position) {
+    return std::any_of(position.begin(), position.end(),
                        [](const Frame* frame) { return Automaton::is_end(*frame); });
   }
 
   /// Whether anything but the end can follow: asked only where the end can.
-  bool may_go_on() {
+  bool may_go_on(const FrameList& position, Automaton& automaton) {
     const auto& program = grammar_->program();
     const auto waits_for_token = [&](const Frame* frame) {
       return frame->machine != kRootMachine && program.machines[frame->machine].kind == MachineKind::marker;
     };
-    if (std::any_of(position_.begin(), position_.end(), waits_for_token)) return true;
-    if (std::all_of(position_.begin(), position_.end(),
+    if (std::any_of(position.begin(), position.end(), waits_for_token)) return true;
+    if (std::all_of(position.begin(), position.end(),
                     [](const Frame* frame) { return Automaton::is_end(*frame); }))
       return false;
-    const auto mark = arena_->mark();
-    auto automaton = this->automaton();
+    const ArenaReturn give_back(*arena_);
     FrameList next;
     for (unsigned byte = 0; byte < 256 && next.empty(); ++byte)
-      automaton.step(position_, static_cast<std::uint8_t>(byte), next);
-    arena_->release(mark);
+      automaton.step(position, static_cast<std::uint8_t>(byte), next);
     return !next.empty();
   }
 
-  void take(TokenId id) {
+  /// Whether anything but the end can follow.
+  bool take(TokenId id, ConstraintTurn& turn) {
     const auto& vocabulary = masks_->vocabulary();
-    auto automaton = this->automaton();
+    WorkMeter meter(turn);
+    ArenaReturn give_back(*arena_);
+    auto automaton = this->automaton(meter);
     FrameList next;
     if (const auto* name = vocabulary.added_name(id)) {
       automaton.take_marker(position_, *name, next);
@@ -141,7 +146,15 @@ class GrammarConstraint : public TokenConstraint {
       throw Error(
           fmt::format("token {} ({}) does not go on with the text", id, quote(vocabulary.bytes(id), 40)));
     }
+    const bool goes_on = !may_end(next) || may_go_on(next, automaton);
+    give_back.stay();
     position_ = std::move(next);
+    state_ = State::text;
+    compact();
+    return goes_on;
+  }
+
+  void compact() {
     if (arena_->used() < compact_at_) return;
     // Most of it is of bytes long gone.
     auto fresh = std::make_unique<FrameArena>();

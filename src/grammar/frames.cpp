@@ -1,9 +1,12 @@
 #include "grammar/frames.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <new>
 #include <type_traits>
 #include <unordered_map>
+
+#include "engine/token_constraint.hpp"
 
 namespace inferno::grammar {
 namespace {
@@ -45,6 +48,12 @@ void* FrameArena::allocate(std::size_t bytes) {
     mark_.used = 0;
   }
   if (mark_.block == blocks_.size()) {
+    if (used() + bytes > kMostBytes) {
+      throw ConstraintRefused(
+          fmt::format("the schema leaves so much open at once that one token takes more than {} MiB to find; "
+                      "expected fewer alternatives that can hold together",
+                      kMostBytes >> 20U));
+    }
     const auto size = std::max(bytes, kBlockBytes);
     blocks_.push_back({.bytes = std::make_unique<std::byte[]>(size), .size = size});
     mark_.used = 0;

@@ -46,6 +46,9 @@ class FrameArena {
   /// Bytes handed out, about.
   std::size_t used() const { return mark_.block * kBlockBytes + mark_.used; }
 
+  /// One request's frames never take more: ConstraintRefused.
+  static constexpr std::size_t kMostBytes = std::size_t{32} << 20U;
+
  private:
   static constexpr std::size_t kBlockBytes = std::size_t{1} << 16U;
 
@@ -57,6 +60,22 @@ class FrameArena {
   };
   std::vector<Block> blocks_;
   Mark mark_;
+};
+
+/// Goes back to where an arena was, unless it is told to stay.
+class ArenaReturn {
+ public:
+  explicit ArenaReturn(FrameArena& arena) : arena_(&arena), mark_(arena.mark()) {}
+  ~ArenaReturn() {
+    if (arena_ != nullptr) arena_->release(mark_);
+  }
+  ArenaReturn(const ArenaReturn&) = delete;
+  ArenaReturn& operator=(const ArenaReturn&) = delete;
+  void stay() { arena_ = nullptr; }
+
+ private:
+  FrameArena* arena_;
+  FrameArena::Mark mark_;
 };
 
 /// Copies frames and all they stand on to another arena; what they share stays shared.

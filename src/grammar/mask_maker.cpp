@@ -22,7 +22,8 @@ void append(std::string& key, Number value) {
 /// Writes frames as far as a token can tell them apart.
 class KeyWriter {
  public:
-  KeyWriter(const Program& program, std::uint32_t horizon) : program_(program), horizon_(horizon) {}
+  KeyWriter(const Program& program, std::uint32_t horizon, WorkMeter& meter)
+      : program_(program), horizon_(horizon), meter_(meter) {}
 
   void write(const Frame& frame) {
     if (const auto known = seen_.find(&frame); known != seen_.end()) {
@@ -30,6 +31,7 @@ class KeyWriter {
       append(key_, known->second);
       return;
     }
+    meter_.spend(kStepsPerFrame);
     seen_.emplace(&frame, static_cast<std::uint32_t>(seen_.size()));
     const auto [a, b] = state_of(frame);
     append(key_, frame.machine);
@@ -45,6 +47,7 @@ class KeyWriter {
 
  private:
   static constexpr MachineId kSeen = kRootMachine - 1;
+  static constexpr std::size_t kStepsPerFrame = 8;
 
   std::pair<std::uint64_t, std::uint64_t> state_of(const Frame& frame) const {
     if (frame.machine == kRootMachine) return {frame.a, frame.b};
@@ -65,6 +68,7 @@ class KeyWriter {
 
   const Program& program_;
   std::uint32_t horizon_;
+  WorkMeter& meter_;
   std::string key_;
   std::unordered_map<const Frame*, std::uint32_t> seen_;
 };
@@ -81,21 +85,54 @@ MaskMaker::MaskMaker(const Program& program, std::shared_ptr<const Vocabulary> v
     marker_is_token_.push_back(vocabulary_->added(marker.text).has_value());
 }
 
-void MaskMaker::add_allowed(std::span<const Frame* const> position, FrameArena& scratch,
-                            std::span<std::uint32_t> words) {
-  const auto key = key_of(position);
-  auto mask = masks_.find(key);
-  if (!mask) {
-    mask = make(position, scratch);
-    masks_.add(key, mask, mask->bytes());
+/// The right to make a mask, which one thread has at a time.
+class MaskMaker::Claim {
+ public:
+  Claim(MaskMaker& maker, const std::string& key) : maker_(maker), key_(key) {
+    const std::scoped_lock lock(maker_.claims_mutex_);
+    is_ours_ = maker_.claims_.insert(key_).second;
   }
-  mask->add_to(words);
+  ~Claim() {
+    if (!is_ours_) return;
+    const std::scoped_lock lock(maker_.claims_mutex_);
+    maker_.claims_.erase(key_);
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  bool is_ours() const { return is_ours_; }
+
+ private:
+  MaskMaker& maker_;
+  const std::string& key_;
+  bool is_ours_ = false;
+};
+
+void MaskMaker::add_allowed(std::span<const Frame* const> position, FrameArena& scratch,
+                            std::span<std::uint32_t> words, WorkMeter& meter) {
+  find_or_make(position, scratch, meter)->add_to(words);
 }
 
-std::shared_ptr<const TokenSet> MaskMaker::make(std::span<const Frame* const> position, FrameArena& scratch) {
+std::shared_ptr<const TokenSet> MaskMaker::find_or_make(std::span<const Frame* const> position,
+                                                        FrameArena& scratch, WorkMeter& meter) {
+  const auto key = key_of(position, meter);
+  while (true) {
+    if (auto mask = masks_.find(key)) return mask;
+    const Claim claim(*this, key);
+    if (claim.is_ours()) {
+      if (auto mask = masks_.find(key)) return mask;  // made in between
+      auto mask = make(position, scratch, meter);
+      masks_.add(key, mask, mask->bytes());
+      return mask;
+    }
+    meter.turn().give_way();
+  }
+}
+
+std::shared_ptr<const TokenSet> MaskMaker::make(std::span<const Frame* const> position, FrameArena& scratch,
+                                                WorkMeter& meter) {
   std::vector<std::uint32_t> words(vocabulary_->words());
-  const auto mark = scratch.mark();
-  Automaton automaton(program_, marker_is_token_, scratch);
+  const ArenaReturn give_back(scratch);
+  Automaton automaton(program_, marker_is_token_, scratch, meter);
   FrameList frames;
   for (const auto* frame : position) {
     if (frame->machine == kRootMachine) {
@@ -107,7 +144,7 @@ std::shared_ptr<const TokenSet> MaskMaker::make(std::span<const Frame* const> po
       set_bit(words, static_cast<std::uint32_t>(*vocabulary_->added(program_.markers[machine.index].text)));
     } else if (machine.kind == MachineKind::text && text_is_open({.a = frame->a, .b = frame->b})) {
       const auto& text = program_.texts[machine.index];
-      const auto summary = summary_of(*frame, text);
+      const auto summary = summary_of(*frame, text, meter);
       summary->inside.add_to(words);
       if (summary->after.size() == 0) continue;
       FrameList behind;
@@ -118,22 +155,22 @@ std::shared_ptr<const TokenSet> MaskMaker::make(std::span<const Frame* const> po
     }
   }
   walk(automaton, vocabulary_->trie(), frames, scratch, words);
-  scratch.release(mark);
   return std::make_shared<const TokenSet>(words);
 }
 
-std::shared_ptr<const TextSummary> MaskMaker::summary_of(const Frame& frame, const TextMachine& machine) {
+std::shared_ptr<const TextSummary> MaskMaker::summary_of(const Frame& frame, const TextMachine& machine,
+                                                         WorkMeter& meter) {
   const TextState at{.a = frame.a, .b = frame.b};
-  if (text_is_free(machine)) return vocabulary_->free_text(machine, at);
+  if (text_is_free(machine)) return vocabulary_->free_text(machine, at, meter);
   if (text_is_past_exceptions(machine, at))
-    return vocabulary_->free_text({.form = machine.form}, {.a = at.a, .b = 0});
+    return vocabulary_->free_text({.form = machine.form}, {.a = at.a, .b = 0}, meter);
   const auto seen = text_seen_from(machine, at, horizon_);
   std::string key;
   append(key, frame.machine);
   append(key, seen.a);
   append(key, seen.b);
   if (auto known = texts_.find(key)) return known;
-  auto made = vocabulary_->summarize(machine, at);
+  auto made = vocabulary_->summarize(machine, at, meter);
   texts_.add(key, made, made->bytes());
   return made;
 }
@@ -167,8 +204,8 @@ void MaskMaker::walk(Automaton& automaton, const TokenTrie& trie, FrameList& fra
   }
 }
 
-std::string MaskMaker::key_of(std::span<const Frame* const> position) const {
-  KeyWriter writer(program_, horizon_);
+std::string MaskMaker::key_of(std::span<const Frame* const> position, WorkMeter& meter) const {
+  KeyWriter writer(program_, horizon_, meter);
   for (const auto* frame : position) writer.write(*frame);
   return writer.take();
 }

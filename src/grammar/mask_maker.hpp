@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,16 +26,21 @@ class MaskMaker {
   const std::vector<bool>& marker_is_token() const { return marker_is_token_; }
 
   /// Sets the bits of the tokens that may come at `position`, but for end tokens. `scratch` is used and given
-  /// back.
+  /// back. What several threads ask for at once is worked out by one of them.
   void add_allowed(std::span<const Frame* const> position, FrameArena& scratch,
-                   std::span<std::uint32_t> words);
+                   std::span<std::uint32_t> words, WorkMeter& meter);
 
  private:
-  std::shared_ptr<const TokenSet> make(std::span<const Frame* const> position, FrameArena& scratch);
-  std::shared_ptr<const TextSummary> summary_of(const Frame& frame, const TextMachine& machine);
+  class Claim;
+  std::shared_ptr<const TokenSet> find_or_make(std::span<const Frame* const> position, FrameArena& scratch,
+                                               WorkMeter& meter);
+  std::shared_ptr<const TokenSet> make(std::span<const Frame* const> position, FrameArena& scratch,
+                                       WorkMeter& meter);
+  std::shared_ptr<const TextSummary> summary_of(const Frame& frame, const TextMachine& machine,
+                                                WorkMeter& meter);
   static void walk(Automaton& automaton, const TokenTrie& trie, FrameList& frames, FrameArena& arena,
                    std::span<std::uint32_t> words);
-  std::string key_of(std::span<const Frame* const> position) const;
+  std::string key_of(std::span<const Frame* const> position, WorkMeter& meter) const;
 
   const Program& program_;
   std::shared_ptr<const Vocabulary> vocabulary_;
@@ -41,6 +48,8 @@ class MaskMaker {
   std::uint32_t horizon_;  ///< no token has that many characters
   RecentCache<TokenSet> masks_;
   RecentCache<TextSummary> texts_;
+  std::mutex claims_mutex_;
+  std::set<std::string> claims_;  ///< keys of masks that are being made
 };
 
 }  // namespace inferno::grammar

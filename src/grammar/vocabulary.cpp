@@ -60,10 +60,12 @@ Vocabulary::Vocabulary(const Tokenizer& tokenizer, std::uint32_t rows)
   }
   all_but_ends_ = TokenSet(all);
   // What every request with a string comes by.
+  UnsharedTurn turn;
+  WorkMeter meter(turn);
   for (const auto form : {TextForm::json, TextForm::json_canonical}) {
     const TextMachine machine{.form = form};
     const auto opened = text_step(machine, text_start(machine), '"').next;
-    free_text(machine, text_seen_from(machine, opened, longest_ + 1));
+    free_text(machine, text_seen_from(machine, opened, longest_ + 1), meter);
   }
 }
 
@@ -87,18 +89,18 @@ const std::string* Vocabulary::added_name(TokenId id) const {
   return known == added_names_.end() ? nullptr : &known->second;
 }
 
-std::shared_ptr<const TextSummary> Vocabulary::free_text(const TextMachine& machine,
-                                                         const TextState& at) const {
+std::shared_ptr<const TextSummary> Vocabulary::free_text(const TextMachine& machine, const TextState& at,
+                                                         WorkMeter& meter) const {
   const auto seen = text_seen_from(machine, at, longest_ + 1);
   const auto key = fmt::format("{} {} {}", static_cast<int>(machine.form), seen.a, seen.b);
   if (auto known = free_texts_.find(key)) return known;
-  auto made = summarize(machine, at);
+  auto made = summarize(machine, at, meter);
   free_texts_.add(key, made, made->bytes());
   return made;
 }
 
-std::shared_ptr<const TextSummary> Vocabulary::summarize(const TextMachine& machine,
-                                                         const TextState& at) const {
+std::shared_ptr<const TextSummary> Vocabulary::summarize(const TextMachine& machine, const TextState& at,
+                                                         WorkMeter& meter) const {
   std::vector<std::uint32_t> inside(words());
   std::string suffixes;
   struct Suffix {
@@ -112,6 +114,7 @@ std::shared_ptr<const TextSummary> Vocabulary::summarize(const TextMachine& mach
   const auto close = [&](std::uint32_t node) {
     for (const auto id : trie_.tokens(node)) set_bit(inside, id);
     const auto depth = ends.size() + 1;
+    meter.spend(trie_.end(node) - node);
     for (auto below = node + 1; below < trie_.end(node); ++below) {
       for (const auto id : trie_.tokens(below)) {
         const auto text = bytes(static_cast<TokenId>(id)).substr(depth);
@@ -125,6 +128,7 @@ std::shared_ptr<const TextSummary> Vocabulary::summarize(const TextMachine& mach
       ends.pop_back();
       states.pop_back();
     }
+    meter.spend(1);
     const auto step = text_step(machine, states.back(), trie_.byte(node));
     if (step.kind == TextMachineStep::Kind::inside) {
       for (const auto id : trie_.tokens(node)) set_bit(inside, id);

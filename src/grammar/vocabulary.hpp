@@ -15,6 +15,7 @@
 #include "grammar/text_machine.hpp"
 #include "grammar/token_set.hpp"
 #include "grammar/token_trie.hpp"
+#include "grammar/work_meter.hpp"
 
 namespace inferno::grammar {
 
@@ -47,9 +48,11 @@ class Vocabulary {
   const std::string* added_name(TokenId id) const;
 
   /// For a text of `machine` in the state `at`; made when it is first asked for.
-  std::shared_ptr<const TextSummary> free_text(const TextMachine& machine, const TextState& at) const;
+  std::shared_ptr<const TextSummary> free_text(const TextMachine& machine, const TextState& at,
+                                               WorkMeter& meter) const;
   /// Without remembering it.
-  std::shared_ptr<const TextSummary> summarize(const TextMachine& machine, const TextState& at) const;
+  std::shared_ptr<const TextSummary> summarize(const TextMachine& machine, const TextState& at,
+                                               WorkMeter& meter) const;
 
  private:
   std::uint64_t id_;

@@ -6,12 +6,11 @@
 #include <condition_variable>
 #include <mutex>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 
 #include "platform/log.hpp"
+#include "platform/thread_priority.hpp"
 
 namespace inferno {
 
@@ -42,12 +41,8 @@ class PagePopulation::Worker {
   /// A huge page at a time, so that it can be stopped at once.
   static constexpr std::size_t kPiece = std::size_t{2} << 20U;
 
-  static constexpr int kNice = 5;
-
   void work(const std::stop_token& stop) {
-    // On Linux a thread has a priority of its own. That it could not be lowered is no reason not to go on.
-    // With the lowest one it fell behind a busy server.
-    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
+    lower_thread_priority();
     std::unique_lock lock(mutex_);
     while (changed_.wait(lock, stop, [this] { return done_ < wanted_; })) {
       const auto piece = pages_.subspan(done_, std::min(kPiece, wanted_ - done_));

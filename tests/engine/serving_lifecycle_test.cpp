@@ -413,12 +413,12 @@ TEST(Lifecycle, ARowThatFailsFailsAlone) {
 class Spelling : public TokenConstraint {
  public:
   explicit Spelling(std::vector<TokenId> ids) : ids_(std::move(ids)) {}
-  bool allow(std::span<std::uint32_t> allowed) override {
+  bool allow(std::span<std::uint32_t> allowed, ConstraintTurn&) override {
     const auto id = static_cast<std::size_t>(ids_.at(next_));
     allowed[id / 32] |= 1U << id % 32;
     return true;
   }
-  bool accept(TokenId id) override {
+  bool accept(TokenId id, ConstraintTurn&) override {
     EXPECT_EQ(id, ids_[next_]);
     return ++next_ < ids_.size();
   }
@@ -451,19 +451,19 @@ TEST(Lifecycle, AConstraintDecidesAndEnds) {
 TEST(Lifecycle, AConstraintThatThrowsFailsItsRequestAlone) {
   class Thrower : public TokenConstraint {
    public:
-    bool allow(std::span<std::uint32_t>) override {
+    bool allow(std::span<std::uint32_t>, ConstraintTurn&) override {
       if (++calls_ == 3) throw Error("no way on");
       return false;
     }
-    bool accept(TokenId) override { return true; }
+    bool accept(TokenId, ConstraintTurn&) override { return true; }
 
    private:
     int calls_ = 0;
   };
   class Forbidder : public TokenConstraint {
    public:
-    bool allow(std::span<std::uint32_t>) override { return true; }
-    bool accept(TokenId) override { return true; }
+    bool allow(std::span<std::uint32_t>, ConstraintTurn&) override { return true; }
+    bool accept(TokenId, ConstraintTurn&) override { return true; }
   };
   ServingEngine engine(tiny(), small());
   auto with = asking(10, 30);

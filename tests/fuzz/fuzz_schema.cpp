@@ -37,11 +37,12 @@ const Tokenizer& tokenizer() {
 std::string write(const std::shared_ptr<const grammar::Grammar>& compiled, std::string_view choices) {
   static const auto kVocabulary =
       grammar::make_vocabulary(tokenizer(), static_cast<std::uint32_t>(tokenizer().size()));
+  UnsharedTurn turn;
   const auto constraint = grammar::constrain(compiled, kVocabulary);
   std::string text;
   for (const char choice : choices) {
     std::vector<std::uint32_t> words((tokenizer().size() + 31) / 32);
-    check(constraint->allow(words));
+    check(constraint->allow(words, turn));
     std::vector<TokenId> allowed;
     for (std::size_t i = 0; i < words.size() * 32; ++i) {
       if ((words[i / 32] >> (i % 32) & 1U) != 0) allowed.push_back(static_cast<TokenId>(i));
@@ -49,7 +50,7 @@ std::string write(const std::shared_ptr<const grammar::Grammar>& compiled, std::
     check(!allowed.empty());
     const auto id = allowed[static_cast<std::uint8_t>(choice) % allowed.size()];
     if (!tokenizer().is_control(id)) text += tokenizer().bytes(id);
-    if (!constraint->accept(id)) return text;
+    if (!constraint->accept(id, turn)) return text;
   }
   return {};
 }

@@ -40,7 +40,7 @@ class Session {
   bool take(std::string_view token) {
     const auto id = token_id(token);
     EXPECT_TRUE(allows(id)) << token;
-    return constraint_->accept(id);
+    return constraint_->accept(id, test::unshared_turn());
   }
   /// Byte by byte; true if the text is not over.
   bool type(std::string_view text) {
@@ -48,7 +48,7 @@ class Session {
     for (const char byte : text) {
       const auto id = static_cast<TokenId>(static_cast<std::uint8_t>(byte));
       EXPECT_TRUE(more && allows(id)) << text << " at " << byte;
-      more = constraint_->accept(id);
+      more = constraint_->accept(id, test::unshared_turn());
     }
     return more;
   }
@@ -117,13 +117,13 @@ TEST(Constraint, AddedTokensNeverStandInText) {
 
 TEST(Constraint, WhatDoesNotGoOnIsAnError) {
   Session session(two_keys());
-  EXPECT_THROW(session.constraint().accept(token_id("}")), Error);
-  EXPECT_THROW(session.constraint().accept(token_id("<|im_end|>")), Error);
-  EXPECT_THROW(session.constraint().accept(token_id("<think>")), Error);
-  EXPECT_THROW(session.constraint().accept(-1), Error);
-  EXPECT_THROW(session.constraint().accept(1'000'000), Error);
+  EXPECT_THROW(session.constraint().accept(token_id("}"), test::unshared_turn()), Error);
+  EXPECT_THROW(session.constraint().accept(token_id("<|im_end|>"), test::unshared_turn()), Error);
+  EXPECT_THROW(session.constraint().accept(token_id("<think>"), test::unshared_turn()), Error);
+  EXPECT_THROW(session.constraint().accept(-1, test::unshared_turn()), Error);
+  EXPECT_THROW(session.constraint().accept(1'000'000, test::unshared_turn()), Error);
   std::vector<std::uint32_t> wrong(3);
-  EXPECT_THROW(session.constraint().allow(wrong), UsageError);
+  EXPECT_THROW(session.constraint().allow(wrong, test::unshared_turn()), UsageError);
 }
 
 TEST(Constraint, ThoughtsAreFreeAndBindNothing) {
@@ -226,7 +226,7 @@ TEST(Constraint, ToolCallsOfAVocabularyWithoutTheirTokens) {
   for (const char byte : text) {
     const auto id = static_cast<TokenId>(static_cast<std::uint8_t>(byte));
     ASSERT_TRUE(more && has_bit(allowed_by(*constraint, plain.size()), id)) << byte;
-    more = constraint->accept(id);
+    more = constraint->accept(id, test::unshared_turn());
   }
   EXPECT_FALSE(more);
   EXPECT_THROW(grammar::constrain(two_keys(), vocabulary, {.thinking = Thinking::begun}), UsageError);
@@ -246,7 +246,8 @@ TEST(Constraint, PatternsOfWholeTexts) {
 TEST(Constraint, LongTextsTakeNoMoreMemoryThanTheirStack) {
   Session session(grammar::json_object());
   session.type(R"({"a":[)");
-  for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(session.constraint().accept(token_id(i % 2 == 0 ? "1" : ",")));
+  for (int i = 0; i < 20'000; ++i)
+    ASSERT_TRUE(session.constraint().accept(token_id(i % 2 == 0 ? "1" : ","), test::unshared_turn()));
   EXPECT_TRUE(session.type(R"("x"]})") == false);
 }
 

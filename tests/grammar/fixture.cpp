@@ -59,9 +59,14 @@ TokenId token_id(std::string_view text) {
   return -1;
 }
 
+ConstraintTurn& unshared_turn() {
+  static UnsharedTurn turn;
+  return turn;
+}
+
 std::vector<std::uint32_t> allowed_by(TokenConstraint& constraint, std::size_t rows) {
   std::vector<std::uint32_t> words((rows + 31) / 32);
-  EXPECT_TRUE(constraint.allow(words));
+  EXPECT_TRUE(constraint.allow(words, unshared_turn()));
   return words;
 }
 
@@ -75,7 +80,7 @@ std::size_t allowed_prefix(const std::shared_ptr<const grammar::Grammar>& gramma
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto id = static_cast<TokenId>(static_cast<std::uint8_t>(text[i]));
     if (!has_bit(allowed_by(*constraint, json_tokenizer().size()), id)) return i;
-    if (!constraint->accept(id)) return i + 1;
+    if (!constraint->accept(id, unshared_turn())) return i + 1;
   }
   return text.size();
 }
@@ -85,7 +90,7 @@ bool accepts(const std::shared_ptr<const grammar::Grammar>& grammar, std::string
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto id = static_cast<TokenId>(static_cast<std::uint8_t>(text[i]));
     if (!has_bit(allowed_by(*constraint, json_tokenizer().size()), id)) return false;
-    if (!constraint->accept(id)) return i + 1 == text.size();
+    if (!constraint->accept(id, unshared_turn())) return i + 1 == text.size();
   }
   return has_bit(allowed_by(*constraint, json_tokenizer().size()), json_tokenizer().end_tokens().front());
 }
@@ -109,7 +114,7 @@ Walk random_walk(const std::shared_ptr<const grammar::Grammar>& grammar, const T
     const auto& from = !closing.empty() && dice(3) == 0 ? closing : choices;
     const auto id = from[dice(from.size())];
     if (!tokenizer.is_control(id)) walk.text += tokenizer.bytes(id);
-    if (!constraint->accept(id)) {
+    if (!constraint->accept(id, unshared_turn())) {
       walk.complete = true;
       return walk;
     }

@@ -19,6 +19,8 @@ std::shared_ptr<const grammar::Vocabulary> json_vocabulary();
 /// The id of a token of that tokenizer, by its text.
 TokenId token_id(std::string_view text);
 
+/// For constraints that nobody shares.
+ConstraintTurn& unshared_turn();
 /// The bits of what may come.
 std::vector<std::uint32_t> allowed_by(TokenConstraint& constraint, std::size_t rows);
 bool has_bit(const std::vector<std::uint32_t>& words, TokenId id);

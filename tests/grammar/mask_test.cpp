@@ -32,13 +32,13 @@ class Position {
            const std::shared_ptr<const grammar::Vocabulary>& vocabulary)
       : grammar_(std::move(compiled)),
         masks_(grammar_->masks(vocabulary)),
-        automaton_(grammar_->program(), masks_->marker_is_token(), arena_) {
+        automaton_(grammar_->program(), masks_->marker_is_token(), arena_, meter_) {
     automaton_.begin(0, frames_);
   }
 
   std::vector<std::uint32_t> mask() {
     std::vector<std::uint32_t> words(masks_->vocabulary().words());
-    masks_->add_allowed(frames_, arena_, words);
+    masks_->add_allowed(frames_, arena_, words, meter_);
     return words;
   }
 
@@ -67,6 +67,8 @@ class Position {
   std::shared_ptr<const grammar::Grammar> grammar_;
   std::shared_ptr<grammar::MaskMaker> masks_;
   grammar::FrameArena arena_;
+  UnsharedTurn turn_;
+  grammar::WorkMeter meter_{turn_, SIZE_MAX};
   grammar::Automaton automaton_;
   grammar::FrameList frames_;
 };

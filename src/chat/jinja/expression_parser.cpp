@@ -93,7 +93,7 @@ ExpressionPtr ExpressionParser::finish(Node node) {
 }
 
 ExpressionPtr ExpressionParser::with_children(ExpressionKind kind, std::uint32_t line, ExpressionPtr first,
-                                              ExpressionPtr second) const {
+                                              ExpressionPtr second) {
   auto result = node(kind, line);
   result->children.push_back(std::move(first));
   if (second) result->children.push_back(std::move(second));

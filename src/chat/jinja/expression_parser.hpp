@@ -59,8 +59,8 @@ class ExpressionParser {
   using Node = std::unique_ptr<Expression>;
   static Node node(ExpressionKind kind, std::uint32_t line);
   static ExpressionPtr finish(Node node);
-  ExpressionPtr with_children(ExpressionKind kind, std::uint32_t line, ExpressionPtr first,
-                              ExpressionPtr second = nullptr) const;
+  static ExpressionPtr with_children(ExpressionKind kind, std::uint32_t line, ExpressionPtr first,
+                                     ExpressionPtr second = nullptr);
 
   ExpressionPtr parse_conditional();
   ExpressionPtr parse_or();

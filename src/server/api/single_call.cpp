@@ -10,8 +10,8 @@ class SingleCall : public TokenConstraint {
   SingleCall(const Tokenizer& tokenizer, const OutputParserOptions& options)
       : tokenizer_(tokenizer), parser_(options) {}
 
-  bool allow(std::span<std::uint32_t> /*allowed*/) override { return false; }
-  bool accept(TokenId id) override {
+  bool allow(std::span<std::uint32_t> /*allowed*/, ConstraintTurn& /*turn*/) override { return false; }
+  bool accept(TokenId id, ConstraintTurn& /*turn*/) override {
     if (tokenizer_.is_control(id)) return true;
     const auto delta = parser_.push(tokenizer_.bytes(id));
     return std::none_of(delta.calls.begin(), delta.calls.end(),
