@@ -71,7 +71,7 @@ void OutputParser::drop_partial_tag() {
   } else if (state_ == State::reasoning) {
     tag = kThinkEnd;
   } else if (options_.tool_calls && state_ != State::call) {
-    tag = kCall;
+    tag = state_ == State::after_call ? kCallEnd : kCall;
   }
   const auto begin = partial_tag(held_, tag);
   if (held_.size() - begin >= 2) held_.resize(begin);
@@ -140,7 +140,9 @@ bool OutputParser::step_content(OutputDelta& delta, bool at_end) {
   }
   const auto tag = held_.find(kCall);
   if (tag != std::string::npos) {
-    delta.content += held_.substr(0, trailing_blanks(std::string_view(held_).substr(0, tag)));
+    const auto size = trailing_blanks(std::string_view(held_).substr(0, tag));
+    delta.content += held_.substr(0, size);
+    blanks_before_ = held_.substr(size, tag - size);
     held_.erase(0, tag + kCall.size());
     state_ = State::call;
     scanner_ = ToolCallScanner();
@@ -150,7 +152,7 @@ bool OutputParser::step_content(OutputDelta& delta, bool at_end) {
   // Blanks may turn out to stand before a call.
   auto size = held_.size();
   if (!at_end) size = trailing_blanks(std::string_view(held_).substr(0, partial_tag(held_, kCall)));
-  if (at_end && calls_ > 0) size = trailing_blanks(held_);
+  if (at_end && has_whole_call_) size = trailing_blanks(held_);
   delta.content += held_.substr(0, size);
   held_.erase(0, at_end ? held_.size() : size);
   return false;
@@ -178,6 +180,7 @@ bool OutputParser::step_call(OutputDelta& delta, bool at_end) {
   if (scanner_.is_whole() || scanner_.is_broken()) {
     report_call(delta, scanner_.is_whole());
     state_ = State::after_call;
+    has_whole_call_ = has_whole_call_ || scanner_.is_whole();
     // What broke the JSON may be the closing tag's beginning.
     if (scanner_.is_broken()) held_.insert(0, 1, scanner_.text().back());
     return true;
@@ -203,17 +206,16 @@ bool OutputParser::step_after_call(OutputDelta& delta, bool at_end) {
   } else {
     const auto tag = held_.find(kCallEnd);
     if (tag == std::string::npos && !at_end) return false;
-    if (!call_began_) {
-      auto text = scanner_.text();
-      text.pop_back();  // stands in held_, too
-      text += held_.substr(0, tag);
-      const auto first = std::min(text.find_first_not_of(kBlanks), text.size());
-      delta.content += text.substr(first, std::max(trailing_blanks(text), first) - first);
-    }
+    auto text = scanner_.text();
+    text.pop_back();  // stands in held_, too
+    text += held_.substr(0, tag);
+    if (text.starts_with('\n')) text.erase(0, 1);
+    if (tag != std::string::npos && text.ends_with('\n')) text.pop_back();
+    delta.content += blanks_before_ + text;
     held_.erase(0, tag == std::string::npos ? held_.size() : tag + kCallEnd.size());
   }
   state_ = State::content;
-  skip_blanks_ = true;
+  skip_blanks_ = scanner_.is_whole();
   return true;
 }
 

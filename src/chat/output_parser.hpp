@@ -43,8 +43,8 @@ bool ends_in_reasoning(const Prompt& prompt);
 /// out, however the output is cut into pieces; joined, what comes out does not depend on the cuts.
 ///
 /// Blank lines around thoughts are left out, also blanks between the answer and the calls. A tool call that
-/// is drafted in the thoughts stays there. A block that is no call (no JSON, no name) comes out as content,
-/// without its tags.
+/// is drafted in the thoughts stays there. A block that is no call (no JSON, no name, arguments that are no
+/// JSON) comes out as content, without its tags; of a call that had begun by then it does not end.
 class OutputParser {
  public:
   explicit OutputParser(const OutputParserOptions& options);
@@ -78,6 +78,8 @@ class OutputParser {
   bool skip_blanks_;  ///< nothing but blanks has come since a tag
   std::size_t calls_ = 0;
   bool call_began_ = false;
+  bool has_whole_call_ = false;
+  std::string blanks_before_;  ///< the call that is being read: text again if it turns out to be none
   ToolCallScanner scanner_;
 };
 

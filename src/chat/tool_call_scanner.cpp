@@ -1,16 +1,23 @@
 #include "chat/tool_call_scanner.hpp"
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 namespace inferno {
 namespace {
 
-/// Deepest nesting of arguments; models do not write deeper, and whoever reads them may be recursive.
-constexpr std::size_t kMaxDepth = 200;
-
 bool is_blank(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+bool is_json(std::string_view text) {
+  JsonProgress progress;
+  const auto last = text.find_last_not_of(" \n\r\t");
+  for (const char c : text.substr(0, last == std::string_view::npos ? 0 : last + 1)) {
+    if (!progress.push(c)) return false;
+  }
+  return progress.is_whole();
 }
 
 /// The string that a JSON literal stands for; false if it is none.
@@ -62,9 +69,10 @@ ToolCallScanner::State ToolCallScanner::next(char c) {
     case State::colon:
       return c == ':' ? State::value_begin : State::broken;
     case State::value_begin:
+      // Said twice it would be unclear, and pieces have been passed on.
+      if ((key_ == "name" && has_name_) || (key_ == "arguments" && has_arguments_)) return State::broken;
       value_.clear();
-      open_.clear();
-      in_string_ = false;
+      progress_ = JsonProgress();
       arguments_are_raw_ = key_ == "arguments" && c != '"';
       if (key_ == "arguments") has_arguments_ = true;
       return next_in_value(c);
@@ -81,32 +89,17 @@ ToolCallScanner::State ToolCallScanner::next(char c) {
 }
 
 ToolCallScanner::State ToolCallScanner::next_in_value(char c) {
-  // A number, true, false or null ends before what follows it.
-  const bool is_plain = open_.empty() && !in_string_ && !value_.empty();
-  if (is_plain && (c == ',' || c == '}' || is_blank(c))) {
+  // A number ends before what follows it.
+  if (progress_.is_whole() && (c == ',' || c == '}' || is_blank(c))) {
     end_value();
     if (state_ == State::broken) return state_;
     state_ = State::after_value;
     return is_blank(c) ? state_ : next(c);
   }
+  if (!progress_.push(c)) return State::broken;
   value_ += c;
   if (arguments_are_raw_) arguments_ += c;
-  if (in_string_) {
-    if (std::exchange(escaped_, false)) return State::value;
-    escaped_ = c == '\\';
-    in_string_ = c != '"';
-  } else if (c == '"') {
-    in_string_ = true;
-  } else if (c == '{' || c == '[') {
-    if (open_.size() >= kMaxDepth) return State::broken;
-    open_.push_back(c == '{' ? '}' : ']');
-  } else if (c == '}' || c == ']') {
-    if (open_.empty() || open_.back() != c) return State::broken;
-    open_.pop_back();
-  } else {
-    return State::value;
-  }
-  if (in_string_ || !open_.empty()) return State::value;
+  if (progress_.may_go_on()) return State::value;
   end_value();
   return state_ == State::broken ? state_ : State::after_value;
 }
@@ -117,7 +110,7 @@ void ToolCallScanner::end_value() {
     if (!has_name_) state_ = State::broken;
   } else if (key_ == "arguments" && !arguments_are_raw_) {
     std::string text;
-    if (unquote(value_, text)) {
+    if (unquote(value_, text) && is_json(text)) {
       arguments_ += text;
     } else {
       state_ = State::broken;

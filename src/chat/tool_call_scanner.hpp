@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "chat/json_progress.hpp"
 
 namespace inferno {
 
 /// Reads the JSON of one tool call, {"name": "f", "arguments": {…}}, as it comes in, byte by byte: the name
-/// as soon as it is whole, the arguments' text piece by piece.
+/// as soon as it is whole, the arguments' text piece by piece. Whole arguments are JSON, also those that are
+/// written as a string.
 class ToolCallScanner {
  public:
   /// Takes bytes until the JSON is whole or turns out to be none; returns how many.
@@ -45,9 +47,8 @@ class ToolCallScanner {
   State state_ = State::before;
   std::string text_;
   std::string key_;
-  std::string value_;       ///< raw text of the value that is being read
-  std::vector<char> open_;  ///< brackets of the value
-  bool in_string_ = false;
+  std::string value_;  ///< raw text of the value that is being read
+  JsonProgress progress_;
   bool escaped_ = false;
   bool arguments_are_raw_ = false;  ///< they are no string, so that pieces can be passed on
   std::string name_;

@@ -108,7 +108,7 @@ TEST(OutputParser, WithoutReasoningTagsAreText) {
 
 TEST(OutputParser, OneCall) {
   expect_answer("<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}</tool_call>",
-                {"", "", {{"f", "{\"x\":1}", false}}});
+                {"", "{\"name\":\"f\",\"arguments\":{\"x\":1}", {{"f", "{\"x\":1}", false}}});
   expect_answer("<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call>",
                 {"", "", {{"f", "{\"x\":1}", true}}});
   expect_answer("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>",
@@ -158,12 +158,48 @@ TEST(OutputParser, EveryCutCallIsNotWhole) {
 }
 
 TEST(OutputParser, BrokenCallsAreContentWithoutTags) {
-  expect_answer("<tool_call>\nnothing\n</tool_call>\nok", {"", "nothingok", {}});
+  expect_answer("<tool_call>\nnothing\n</tool_call>\nok", {"", "nothing\nok", {}});
   expect_answer("<tool_call></tool_call>ok", {"", "ok", {}});
   expect_answer("<tool_call>{\"arguments\": {}}</tool_call>", {"", "{\"arguments\": {}}", {}});
   expect_answer("<tool_call>[1]</tool_call>", {"", "[1]", {}});
   expect_answer("<tool_call>{\"name\": \"f\", \"arguments\": {]}</tool_call>ok",
-                {"", "ok", {{"f", "{]", false}}});
+                {"", "{\"name\": \"f\", \"arguments\": {]}ok", {{"f", "{", false}}});
+}
+
+TEST(OutputParser, BlanksAroundABrokenCallAreKept) {
+  expect_answer("see <tool_call>this</tool_call> and that\n", {"", "see this and that\n", {}});
+  expect_answer("see\n\n<tool_call>\n\n x \n\n</tool_call>\n\nok", {"", "see\n\n\n x \n\n\nok", {}});
+  expect_answer("a <tool_call>b", {"", "a b", {}});
+  expect_answer("a <tool_call>[1]</tool_call> <tool_call>{\"name\": \"f\"}</tool_call> b ",
+                {"", "a [1]b", {{"f", "{}", true}}});
+}
+
+TEST(OutputParser, ArgumentsThatAreNoJsonMakeNoCall) {
+  const auto expect_text = [](const std::string& arguments, const std::string& passed_on) {
+    const auto json = R"({"name":"f","arguments":)" + arguments + "}";
+    expect_answer("x <tool_call>" + json + "</tool_call> y",
+                  {"", "x " + json + " y", {{"f", passed_on, false}}});
+  };
+  expect_text(R"({"x":oops})", R"({"x":)");
+  expect_text(R"({"x":1,})", R"({"x":1,)");
+  expect_text(R"({x:1})", "{");
+  expect_text(R"({'x':1})", "{");
+  expect_text(R"({"x":01})", R"({"x":0)");
+  expect_text(R"({"x":tru})", R"({"x":tru)");
+  expect_text(R"({"x":True})", R"({"x":)");
+  expect_text(R"({"x" 1})", R"({"x" )");
+  expect_text(R"({"x":"\q"})", R"({"x":"\)");
+  expect_text(R"({"x":[1 2]})", R"({"x":[1 )");
+  expect_text(R"(NaN)", "");
+  expect_text(R"(.5)", "");
+  expect_text(R"("no JSON")", "");
+  expect_text(R"("{\"x\":}")", "");
+  expect_text(R"({},"arguments":{})", "{}");
+  expect_answer(R"(<tool_call>{"name":"f","x":oops,"arguments":{}}</tool_call>)",
+                {"", R"({"name":"f","x":oops,"arguments":{}})", {{"f", "", false}}});
+  // Before the name is known nothing is passed on.
+  expect_answer(R"(<tool_call>{"arguments":{"x":oops},"name":"f"}</tool_call>)",
+                {"", R"({"arguments":{"x":oops},"name":"f"})", {}});
 }
 
 TEST(OutputParser, AForgottenClosingTagEndsWithTheJson) {

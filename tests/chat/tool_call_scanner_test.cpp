@@ -35,6 +35,19 @@ TEST(ToolCallScanner, BreaksAtWhatIsNoCall) {
   }
 }
 
+TEST(ToolCallScanner, TakesAnyJsonAsArguments) {
+  for (const auto* arguments : {"{}", "[]", "0", "-0.5e+3", "1E9", "12.25", "true", "false", "null",
+                                R"([{"a":[1,2.5,"x"]},[],{}])", R"({ "a" : [ 1 , -2 ] , "b" : { } })",
+                                R"({"\u00e9\"\\\/\b\f\n\r\t":"\ud83d\ude00"})", "{\n\t\"a\":\r\n1}"}) {
+    for (const auto* rest : {"}", " }", ",\"x\":1}"}) {
+      ToolCallScanner scanner;
+      scanner.push(R"({"name": "f", "arguments": )" + std::string(arguments) + rest);
+      EXPECT_TRUE(scanner.is_whole()) << arguments << rest;
+      EXPECT_EQ(scanner.take_arguments(), arguments);
+    }
+  }
+}
+
 TEST(ToolCallScanner, NestingIsLimited) {
   ToolCallScanner scanner;
   scanner.push(R"({"name": "f", "arguments": )");
