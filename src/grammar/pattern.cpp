@@ -321,7 +321,7 @@ class Parser {
       if (*last < *first) fail("a range whose ends are out of order");
       ranges.push_back({*first, *last});
     }
-    const CodePointSet set(std::move(ranges));
+    const CodePointSet set(ranges);
     return add_set_part(negated ? set.complement() : set);
   }
 
