@@ -122,6 +122,7 @@ void Scheduler::lose_cache() {
     running_.pop_back();
   }
   if (tree_) tree_->evict(pool_.capacity());
+  budget_ = StepBudget(settings_.step_tokens, settings_.step_stretch);  // whoever goes on has other costs
 }
 
 ServedRequest* Scheduler::find(std::uint64_t id) const {
@@ -294,28 +295,28 @@ void Scheduler::add_prompt_rows() {
     if (!request->decodes()) prompts_.push_back(request.get());
   }
   if (prompts_.empty()) return;
-  auto left = budget_.prompt_tokens(static_cast<std::uint32_t>(rows_.size()));
+  StepLoad decoding;
+  for (const auto& row : rows_) decoding.add_row(row.first);
+  auto allowance = budget_.prompts(decoding);
   const auto rest = [](const ServedRequest* request) { return request->runnable(); };
   auto* const first = prompts_.front();
-  auto first_share = std::min(rest(first), left - left / 2);
-  left -= first_share;
+  auto first_share = allowance.take(first->written(), rest(first), true);
+  const auto give_first_more = [&] {
+    first_share += allowance.take(first->written() + first_share, rest(first) - first_share);
+  };
   // Those of lower priority come after all of the first one's priority; among equals whoever is done soonest.
   std::stable_sort(prompts_.begin() + 1, prompts_.end(), [&](const auto* a, const auto* b) {
     return a->priority != b->priority ? a->priority > b->priority : rest(a) < rest(b);
   });
   prompt_shares_.assign(prompts_.size(), 0);
-  for (std::size_t i = 1; i < prompts_.size() && left > 0; ++i) {
-    const auto more_of_first = rest(first) - first_share;
-    if (more_of_first > 0 &&
-        (prompts_[i]->priority < first->priority || more_of_first <= rest(prompts_[i]))) {
-      const auto more = std::min(more_of_first, left);
-      first_share += more;
-      left -= more;
+  for (std::size_t i = 1; i < prompts_.size() && !allowance.empty(); ++i) {
+    if (prompts_[i]->priority < first->priority || rest(first) - first_share <= rest(prompts_[i])) {
+      give_first_more();
     }
-    prompt_shares_[i] = std::min(rest(prompts_[i]), left);
-    left -= prompt_shares_[i];
+    prompt_shares_[i] = allowance.take(prompts_[i]->written(), rest(prompts_[i]));
   }
-  prompt_shares_[0] = first_share + std::min(rest(first) - first_share, left);
+  give_first_more();
+  prompt_shares_[0] = first_share;
   for (std::size_t i = 0; i < prompts_.size(); ++i) {
     if (prompt_shares_[i] > 0)
       rows_.push_back({prompts_[i], prompts_[i]->written(), prompt_shares_[i], false});

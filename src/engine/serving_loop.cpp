@@ -177,17 +177,21 @@ void ServingLoop::step() {
   refusals_ = 0;
   if (++steps_since_loss_ >= kStepsOfTrust) losses_ = 0;
 
-  std::uint32_t decoding = 0;
-  for (const auto& row : rows_) decoding += row.decodes ? 1 : 0;
-  const auto tokens = static_cast<std::uint32_t>(assembly_.batch().tokens.size());
-  const auto prompt_tokens = tokens - decoding;
-  scheduler_.budget().observe(decoding, prompt_tokens, static_cast<double>(elapsed));
+  StepLoad load;
+  for (const auto& row : rows_) {
+    if (row.decodes) {
+      load.add_row(row.first);
+    } else {
+      load.add_prompt(row.first, row.count);
+    }
+  }
+  scheduler_.budget().observe(load, static_cast<double>(elapsed));
   ++now_.steps;
   now_.rows += rows_.size();
-  now_.prefilled_tokens += prompt_tokens;
+  now_.prefilled_tokens += load.prompt_tokens;
   now_.batch_rows = static_cast<std::uint32_t>(rows_.size());
-  now_.batch_tokens = tokens;
-  now_.decoding = decoding;
+  now_.batch_tokens = load.rows + load.prompt_tokens;
+  now_.decoding = load.rows;
   take_result(*result);
 }
 

@@ -138,33 +138,5 @@ TEST_F(Scheduling, AHigherPriorityTakesRoomFromALower) {
   EXPECT_EQ(step().front().first, low);
 }
 
-TEST(StepBudget, KnowsNothingAtFirst) {
-  StepBudget budget(512, 3);
-  EXPECT_EQ(budget.prompt_tokens(0), 512U);
-  EXPECT_EQ(budget.prompt_tokens(4), 0U);  // measures the rows first
-  budget.observe(4, 0, 100);
-  EXPECT_EQ(budget.prompt_tokens(4), StepBudget::kLeast);
-  EXPECT_EQ(budget.prompt_tokens(5), StepBudget::kLeast);  // about as many
-}
-
-TEST(StepBudget, GivesPromptsWhatTheRowsCanBear) {
-  StepBudget budget(512, 3);
-  budget.observe(4, 0, 100);
-  budget.observe(4, 16, 132);  // 2 us a token
-  EXPECT_EQ(budget.prompt_tokens(4), 100U);
-  EXPECT_EQ(budget.prompt_tokens(0), 512U);
-  for (int i = 0; i < 100; ++i) budget.observe(4, 16, 100 + 16 * 50);
-  EXPECT_EQ(budget.prompt_tokens(4), 0U);  // time to measure the rows again
-  budget.observe(4, 0, 100);
-  EXPECT_EQ(budget.prompt_tokens(4), StepBudget::kLeast);
-}
-
-TEST(StepBudget, LeavesRoomForTheRows) {
-  StepBudget budget(20, 0);
-  EXPECT_EQ(budget.prompt_tokens(4), 16U);
-  EXPECT_EQ(budget.prompt_tokens(19), 1U);
-  EXPECT_EQ(budget.prompt_tokens(20), 0U);
-}
-
 }  // namespace
 }  // namespace inferno::test
