@@ -275,7 +275,7 @@ TEST(StepBudget, HoursOfTheSameDoNotSpoilIt) {
   StepBudget budget(512, 2);
   drive(budget, machine, {});
   const auto rows = rows_at(4, 500);
-  for (int i = 0; i < 300'000; ++i) budget.observe(rows, machine.measure(rows));
+  for (int i = 0; i < 100'000; ++i) budget.observe(rows, machine.measure(rows));
   const auto count = budget.prompts(rows).take(0, 1000);
   EXPECT_EQ(count, StepBudget::kLeast);  // feels its way again
   const auto found = drive(budget, machine, {.settling = 20});
@@ -283,7 +283,7 @@ TEST(StepBudget, HoursOfTheSameDoNotSpoilIt) {
   EXPECT_GE(found.tokens, 0.8 * found.best_tokens);
 
   const auto mixed = with_prompt(rows, 100, 5);
-  for (int i = 0; i < 300'000; ++i) budget.observe(mixed, machine.measure(mixed));
+  for (int i = 0; i < 100'000; ++i) budget.observe(mixed, machine.measure(mixed));
   EXPECT_LE(drive(budget, machine, {.settling = 20}).at(0.99), 2.6);
 }
 
