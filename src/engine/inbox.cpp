@@ -35,10 +35,10 @@ void Inbox::submit(std::vector<std::unique_ptr<ServedRequest>> requests) {
   mail_came_.notify_one();
 }
 
-void Inbox::cancel(std::uint64_t id) {
+void Inbox::cancel(std::uint64_t id, RequestEnd end) {
   {
     const std::lock_guard lock(mutex_);
-    mail_.cancelled.push_back(id);
+    mail_.cancelled.emplace_back(id, end);
     has_mail_ = true;
   }
   mail_came_.notify_one();

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/served_request.hpp"
@@ -27,7 +28,8 @@ class Inbox {
 
   /// All or none. Gives them their ids. Throws QueueFull or EngineStopped.
   void submit(std::vector<std::unique_ptr<ServedRequest>> requests);
-  void cancel(std::uint64_t id);
+  /// `end`: what it is to be called, cancelled or stalled.
+  void cancel(std::uint64_t id, RequestEnd end);
   void resume(std::uint64_t id);
   /// The constraint of this request has answered.
   void answer(std::uint64_t id);
@@ -45,7 +47,7 @@ class Inbox {
 
   struct Mail {
     std::vector<std::unique_ptr<ServedRequest>> requests;
-    std::vector<std::uint64_t> cancelled;
+    std::vector<std::pair<std::uint64_t, RequestEnd>> cancelled;
     std::vector<std::uint64_t> resumed;
     std::vector<std::uint64_t> answered;
     bool stop = false;

@@ -90,12 +90,12 @@ bool RequestChannel::wait(StreamUpdate& update, std::chrono::milliseconds timeou
   return take(update);
 }
 
-void RequestChannel::cancel() {
+void RequestChannel::cancel(RequestEnd end) {
   {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
   }
-  inbox_->cancel(id_);
+  inbox_->cancel(id_, end);
 }
 
 void RequestChannel::abandon() {
@@ -144,6 +144,10 @@ bool RequestStream::wait(StreamUpdate& update, std::chrono::milliseconds timeout
 
 void RequestStream::cancel() {
   if (channel_) channel_->cancel();
+}
+
+void RequestStream::cut_off() {
+  if (channel_) channel_->cancel(RequestEnd::stalled);
 }
 
 }  // namespace inferno

@@ -37,7 +37,7 @@ class RequestChannel {
   // The consumer's end; see RequestStream.
   bool take(StreamUpdate& update);
   bool wait(StreamUpdate& update, std::chrono::milliseconds timeout);
-  void cancel();
+  void cancel(RequestEnd end = RequestEnd::cancelled);
   /// Nobody will take anything any more.
   void abandon();
 

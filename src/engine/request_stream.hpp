@@ -41,6 +41,8 @@ class RequestStream {
   /// Asks that the request end: within a step if it runs, at once if it is queued. What comes after this is
   /// an outcome (`cancelled`, unless it was over already).
   void cancel();
+  /// The same, because whoever it is for takes too long: `stalled`.
+  void cut_off();
 
  private:
   std::shared_ptr<RequestChannel> channel_;

@@ -42,6 +42,7 @@ class Sequence {
   /// The most positions that it writes: the last token's are not needed.
   std::uint32_t most_positions() const;
 
+  const SamplingSettings& sampling() const { return sampling_; }
   /// Whether choosing its tokens needs a sampling slot; without, plain greedy choice is all it asks for.
   bool needs_slot() const;
   /// What such a slot is set to now. The history is left out where it has no say.

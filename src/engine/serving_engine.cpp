@@ -115,7 +115,8 @@ struct ServingEngine::State {
                           .prefix_cache = options.prefix_cache,
                           .hash_seed = std::random_device()()};
     settings.limits = limits;
-    settings.mask_words = (std::size_t{model.vocab_size()} + 31) / 32;
+    settings.vocab_size = model.vocab_size();
+    settings.mask_words = (std::size_t{settings.vocab_size} + 31) / 32;
     // Few: what they take is taken from the steps where the processors are the device.
     settings.masks_at_once = std::clamp(cpu_budget().threads / 4, 1U, 8U);
     settings.buffered_tokens = options.buffered_tokens;

@@ -58,6 +58,22 @@ std::vector<float> embedding_of(const ServedRequest& request) {
   return embedding;
 }
 
+/// Whether its own bias bans all that its constraint allows (or all there is).
+bool leaves_nothing(const ServedRequest& request, std::uint32_t vocab_size) {
+  constexpr float kBan = -100.0F;
+  const auto& biases = request.sequence.sampling().logit_bias;
+  if (biases.empty()) return false;
+  std::vector<bool> left(vocab_size, true);
+  if (request.task && !request.task->allowed.empty()) {
+    const auto& allowed = request.task->allowed;
+    for (std::size_t id = 0; id < vocab_size; ++id) left[id] = (allowed[id / 32] >> (id % 32) & 1U) != 0;
+  }
+  for (const auto& [id, bias] : biases) {
+    if (bias <= kBan) left.at(static_cast<std::size_t>(id)) = false;
+  }
+  return std::find(left.begin(), left.end(), true) == left.end();
+}
+
 /// Time for an answer that is soon found.
 class QuickTurn : public ConstraintTurn {
  public:
@@ -136,7 +152,7 @@ void ServingLoop::read_mail() {
     ++started_;
     ++ended_;
   }
-  for (const auto id : mail_.cancelled) end(id, RequestEnd::cancelled);
+  for (const auto& [id, reason] : mail_.cancelled) end(id, reason);
   for (const auto id : mail_.resumed) scheduler_.resume(id);
   for (const auto id : mail_.answered) {
     auto* request = scheduler_.find(id);
@@ -305,6 +321,11 @@ void ServingLoop::take_result(const StepResult& result) {
 void ServingLoop::take_row(std::size_t row, const StepResult& result) {
   auto& request = *rows_[row].request;
   if (result.status[row] != RowStatus::ok) {
+    if (leaves_nothing(request, settings_.vocab_size)) {
+      request.is_refused = true;
+      return end(request.id, RequestEnd::failed,
+                 "logit_bias: every token is banned that could come next; expected one to be left");
+    }
     return end(
         request.id, RequestEnd::failed,
         fmt::format("{} failed at position {}: {}", now_.backend, rows_[row].first + rows_[row].count - 1,

@@ -19,7 +19,8 @@ namespace inferno {
 
 struct ServingLoopSettings {
   SchedulerSettings scheduler;
-  Limits limits;                    ///< the executor was reserved for
+  Limits limits;  ///< the executor was reserved for
+  std::uint32_t vocab_size = 0;
   std::size_t mask_words = 0;       ///< of a constraint's bit set
   std::uint32_t masks_at_once = 1;  ///< threads that work out constraints beside the steps
   std::uint32_t buffered_tokens = 256;

@@ -168,13 +168,17 @@ TEST(Lifecycle, AllFinishThoughTheCacheIsTooSmallForAll) {
 TEST(Lifecycle, SharedBlocksAreCountedOnceAndStayWhileInUse) {
   auto options = small();
   options.kv_blocks = 40;
-  ServingEngine engine(tiny(), options);
+  auto controls = std::make_shared<Controls>();
+  Gate gate(controls);
+  ServingEngine engine(tiny(), controlled(tiny(), controls), options);
   std::vector<ServingRequest> requests(6, asking(160, 60));
   for (std::size_t i = 0; i < 6; ++i) requests[i].prompt_ids.push_back(static_cast<TokenId>(i));
   auto streams = engine.submit(requests);
+  gate.pass(20);  // enough for everybody's first token, and for nobody's last
   for (auto& stream : streams) read_tokens(stream, 1);
   // 10 shared ones and, for the rest of each, at most 4: all six fit 40 blocks at once.
   EXPECT_LE(engine.metrics().blocks_in_use, 34U);
+  gate.open();
   for (auto& stream : streams) EXPECT_EQ(read_all(stream).end, RequestEnd::length);
   EXPECT_EQ(settled(engine).pauses, 0U);
   EXPECT_EQ(engine.metrics().evictions, 0U);
