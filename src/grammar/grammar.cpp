@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "grammar/compiled_grammar.hpp"
+#include "grammar/crowd.hpp"
 #include "grammar/json_document.hpp"
 #include "grammar/json_values.hpp"
 #include "grammar/recent_cache.hpp"
 #include "grammar/schema_compiler.hpp"
+#include "grammar/schema_flattener.hpp"
 
 namespace inferno::grammar {
 namespace {
@@ -42,6 +44,17 @@ const Json& object_schema() {
   return *kSchema;
 }
 
+/// Refuses what would fail later: `program` has been measured, and its root is a value of `compiler`.
+void check_crowds(const Program& program, const SchemaCompiler& compiler) {
+  const auto crowd = find_crowd(program);
+  if (!crowd) return;
+  throw SchemaError(
+      compiler.path_of(crowd->example),
+      fmt::format("here more than {} {} can be open at once; expected alternatives that differ earlier, or "
+                  "fewer",
+                  crowd->most, crowd->of_patterns ? "patterns" : "ways to go on"));
+}
+
 bool is_blank(std::string_view json) {
   const auto begin = json.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return true;
@@ -62,6 +75,8 @@ ValueId arguments(const ToolSpec& tool, Program& program, Budget& budget) {
   const auto value = compiler.compile({document.get(), &object_schema()});
   program.measure();
   compiler.check_finite(value);
+  program.root = value;
+  check_crowds(program, compiler);
   return value;
 }
 
@@ -83,6 +98,7 @@ Program compile_schema(std::string_view schema_json) {
     program.root = compiler.compile({document.get()});
     program.measure();
     compiler.check_finite(program.root);
+    check_crowds(program, compiler);
   } catch (const PatternError& error) {
     throw SchemaError("", error.what());
   }
@@ -158,6 +174,10 @@ std::shared_ptr<const Grammar> regex(std::string_view pattern) {
 
 std::shared_ptr<const Grammar> tool_calls(std::span<const ToolSpec> tools, bool parallel) {
   if (tools.empty()) throw UsageError("a tool call is wanted, but there are no tools; expected at least one");
+  if (tools.size() > kMaxAlternatives) {
+    throw UsageError(
+        fmt::format("tools: one of {} is to be called; expected at most {}", tools.size(), kMaxAlternatives));
+  }
   auto key = fmt::format("tools {}", parallel);
   for (const auto& tool : tools) {
     key += fmt::format(" {} {} {} {}", tool.name.size(), tool.name, tool.parameters_json.size(),

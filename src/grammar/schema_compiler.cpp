@@ -422,6 +422,14 @@ MachineId SchemaCompiler::object(const SchemaList& members) {
   return program_.add(std::move(machine));
 }
 
+std::string SchemaCompiler::path_of(MachineId machine) const {
+  for (const auto& [value, path] : paths_) {
+    const auto& machines = program_.values[value].machines;
+    if (std::find(machines.begin(), machines.end(), machine) != machines.end()) return path;
+  }
+  return {};
+}
+
 void SchemaCompiler::check_finite(ValueId value) const {
   std::set<ValueId> seen;
   std::string path;

@@ -29,6 +29,8 @@ class SchemaCompiler {
   /// Throws SchemaError if nothing finite matches a value made by `compile`, naming the place. The program
   /// has been measured.
   void check_finite(ValueId value) const;
+  /// Where `machine` stands in the schema, about; "" if no value made by `compile` has it.
+  std::string path_of(MachineId machine) const;
 
  private:
   struct Pending {

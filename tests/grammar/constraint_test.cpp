@@ -8,6 +8,7 @@
 #include <inferno/error.hpp>
 
 #include "grammar/fixture.hpp"
+#include "grammar/work_meter.hpp"
 
 namespace inferno {
 namespace {
@@ -241,6 +242,95 @@ TEST(Constraint, PatternsOfWholeTexts) {
   EXPECT_TRUE(test::accepts(grammar::regex("a*"), ""));
   EXPECT_TRUE(test::accepts(grammar::regex("\"\\n\""), "\"\n\""));
   EXPECT_THROW(grammar::regex("(?=a)"), grammar::SchemaError);
+}
+
+/// Goes on for so many looks, then leaves.
+class LeavingTurn : public ConstraintTurn {
+ public:
+  explicit LeavingTurn(int looks) : looks_(looks) {}
+  void go_on() override {
+    if (looks_-- == 0) throw TurnOver();
+  }
+  void give_way() override {}
+
+ private:
+  int looks_;
+};
+
+/// Repeats a call with more and more time until it is done; how often it was left.
+template <typename Call>
+int repeated(const Call& call) {
+  for (int looks = 0;; ++looks) {
+    LeavingTurn turn(looks);
+    try {
+      call(turn);
+      return looks;
+    } catch (const TurnOver&) {
+    }
+  }
+}
+
+TEST(Constraint, WhatIsLeftInTheMiddleIsAsItWasBefore) {
+  const auto schema = [](const std::string& title) {
+    std::string out = R"({"title":")" + title + R"(","anyOf":[)";
+    for (int i = 0; i < 60; ++i) {
+      if (i > 0) out += ',';
+      out += R"({"properties":{"a":{"type":"array","items":{"minLength":)" + std::to_string(i % 7);
+      out += R"(},"minItems":)" + std::to_string(i % 3) + R"(}},"required":["a"]})";
+    }
+    return out + "]}";
+  };
+  // Two grammars: one would remember what the other has found.
+  const auto left = grammar::constrain(grammar::json_schema(schema("left")), json_vocabulary(),
+                                       {.thinking = Thinking::begun});
+  const auto whole = grammar::constrain(grammar::json_schema(schema("whole")), json_vocabulary(),
+                                        {.thinking = Thinking::begun});
+  int leavings = 0;
+  const auto compare = [&] {
+    std::vector<std::uint32_t> words;
+    leavings += repeated([&](ConstraintTurn& turn) {
+      words.assign((json_tokenizer().size() + 31) / 32, 0);
+      EXPECT_TRUE(left->allow(words, turn));
+    });
+    EXPECT_EQ(words, allowed_by(*whole, json_tokenizer().size()));
+  };
+  std::vector<TokenId> ids = {token_id("</think>")};
+  for (const char byte : std::string(R"({"a":["abcdef","ab"]})"))
+    ids.push_back(static_cast<TokenId>(static_cast<std::uint8_t>(byte)));
+  for (const auto id : ids) {
+    compare();
+    bool goes_on = false;
+    leavings += repeated([&](ConstraintTurn& turn) { goes_on = left->accept(id, turn); });
+    EXPECT_EQ(goes_on, whole->accept(id, test::unshared_turn()));
+  }
+  EXPECT_GT(leavings, 100);
+}
+
+TEST(Constraint, TooMuchWorkIsRefused) {
+  // Not found when it is compiled, since there are other ways to go.
+  std::string product;
+  for (int i = 0; i < 100; ++i) {
+    if (i > 0) product += ',';
+    product += R"({"properties":{"a":{"anyOf":[)";
+    for (int j = 0; j < 50; ++j) {
+      if (j > 0) product += ',';
+      product += R"({"properties":{"b":{"maxLength":)" + std::to_string(i * 50 + j);
+      product += R"(}},"required":["b"]})";
+    }
+    product += R"(]}},"required":["a"]})";
+  }
+  const auto compiled = grammar::json_schema(R"({"properties":{"m":{"anyOf":[)" + product +
+                                             R"(]},"a":{"type":"null"},"z":{"type":"null"}}})");
+  Session session(compiled);
+  EXPECT_THROW(session.type(R"({"m":{"a":)"), ConstraintRefused);
+  // The others go on.
+  Session other(compiled);
+  EXPECT_FALSE(other.type(R"({"a":null})"));
+
+  UnsharedTurn turn;
+  grammar::WorkMeter meter(turn, 10'000);
+  meter.spend(9'000);
+  EXPECT_THROW(meter.spend(2'000), ConstraintRefused);
 }
 
 TEST(Constraint, LongTextsTakeNoMoreMemoryThanTheirStack) {

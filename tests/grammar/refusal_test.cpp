@@ -1,5 +1,6 @@
 // What cannot be followed is refused with its place, soon, and with little memory.
 
+#include <functional>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
@@ -173,7 +174,66 @@ TEST(Refusal, WhatFieldReportsName) {
   EXPECT_EQ(refusal_of(deep).substr(0, 9), "/pattern:");
 }
 
+std::string list_of(int count, const std::function<std::string(int)>& item) {
+  std::string out;
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) out += ',';
+    out += item(i);
+  }
+  return out;
+}
+
+std::string pattern(int i) {
+  return R"({"type":"string","pattern":"^[^,]*,{)" + std::to_string(i + 1) + R"(}$"})";
+}
+
+/// Of a property `name` that is `value`; it must be there.
+std::string object_of(const std::string& name, const std::string& value) {
+  return R"({"type":"object","properties":{")" + name + R"(":)" + value + R"(},"required":[")" + name +
+         R"("],"additionalProperties":false})";
+}
+
+TEST(Refusal, TooManyWaysAtOnce) {
+  const auto patterns = R"({"anyOf":[)" + list_of(200, pattern) + "]}";
+  const std::string too_many = ": here more than 40 patterns can be open at once";
+  EXPECT_EQ(refusal_of(patterns).substr(0, too_many.size()), too_many);
+  const auto begins_with = [](const std::string& found, const std::string& expected) {
+    return found.substr(0, expected.size()) == expected ? "" : found + " instead of " + expected;
+  };
+  EXPECT_EQ(begins_with(refusal_of(object_of("x", patterns)), "/properties/x" + too_many), "");
+  // Also below a name that comes early or late, behind others.
+  for (const auto* const name : {"b", "z"}) {
+    EXPECT_EQ(begins_with(refusal_of(R"({"properties":{"m":{"type":"string"},")" + std::string(name) +
+                                     R"(":)" + patterns + R"(,"n":{"type":"null"}}})"),
+                          "/properties/" + std::string(name) + too_many),
+              "");
+  }
+  // One in each alternative, which only their ends tell apart.
+  const auto spread = list_of(100, [](int i) { return object_of("v", pattern(i)); });
+  EXPECT_EQ(begins_with(refusal_of(R"({"anyOf":[)" + spread + "]}"), "/anyOf/0/properties/v" + too_many), "");
+  // Alternatives that are told apart before are no crowd.
+  const auto told_apart = list_of(100, [](int i) {
+    return R"({"properties":{"kind":{"const":"k)" + std::to_string(i) + R"("},"v":)" + pattern(i) +
+           R"(},"required":["kind","v"]})";
+  });
+  EXPECT_EQ(refusal_of(R"({"anyOf":[)" + told_apart + "]}"), "");
+  EXPECT_EQ(refusal_of(R"({"anyOf":[)" + list_of(40, pattern) + "]}"), "");
+
+  const auto product = list_of(100, [](int i) {
+    return object_of("a", R"({"anyOf":[)" + list_of(50, [i](int j) {
+                            return object_of("b", R"({"maxLength":)" + std::to_string(i * 50 + j) + "}");
+                          }) + "]}");
+  });
+  EXPECT_EQ(begins_with(refusal_of(R"({"anyOf":[)" + product + "]}"),
+                        "/anyOf/0/properties/a: here more than 4096 ways to go on can be open at once"),
+            "");
+  expect_bounded(R"({"anyOf":[)" + product + "]}", "product of ways");
+  expect_bounded(R"({"anyOf":[)" + spread + "]}", "patterns of ways");
+}
+
 TEST(Refusal, Tools) {
+  const std::vector<grammar::ToolSpec> many(1001, {"f", ""});
+  EXPECT_THROW(grammar::tool_calls(many, false), UsageError);
   EXPECT_THROW(grammar::tool_calls({}, false), UsageError);
   const std::vector<grammar::ToolSpec> tools = {{"good", ""},
                                                 {"bad", R"({"properties":{"x":{"type":"int"}}})"}};
