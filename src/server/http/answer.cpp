@@ -70,7 +70,7 @@ void Answer::abandon() {
     broken_ = true;
   } else {
     begun_ = true;
-    auto response = error_response(500, "the request was given up without an answer");
+    auto response = error_response(500, "the request was given up without an answer", "internal_error");
     queue_ = std::exchange(response.body, {});
     head_ = std::move(response);
   }
@@ -137,12 +137,18 @@ void Answer::sent(std::size_t in_output) {
   if (call && *call) (*call)();
 }
 
-void Answer::leave() {
+bool Answer::was_cut_off() const {
+  const std::lock_guard lock(mutex_);
+  return cut_off_;
+}
+
+void Answer::leave(bool cut_off) {
   Calls calls;
   {
     const std::lock_guard lock(mutex_);
     if (gone_) return;
     gone_ = true;
+    cut_off_ = cut_off;
     std::string().swap(queue_);
     in_output_ = 0;
     calls = take_calls();
@@ -168,6 +174,7 @@ class AnswerHandle : public Exchange {
   std::size_t unsent() const override { return answer_->unsent(); }
   void on_drained(std::function<void()> call) override { answer_->on_drained(std::move(call)); }
   void on_gone(std::function<void()> call) override { answer_->on_gone(std::move(call)); }
+  bool was_cut_off() const override { return answer_->was_cut_off(); }
   void add_note(const std::string& note) override { answer_->add_note(note); }
   void post(std::function<void()> call) override { answer_->post(std::move(call)); }
 

@@ -36,6 +36,7 @@ class Answer {
   std::size_t unsent() const;
   void on_drained(std::function<void()> call);
   void on_gone(std::function<void()> call);
+  bool was_cut_off() const;
   void add_note(std::string note);
   void post(std::function<void()> call) { owner_->post(std::move(call)); }
   /// Nobody answers any more: 500, or a broken answer if it had begun.
@@ -53,8 +54,8 @@ class Answer {
   Taken take(std::size_t in_output);
   /// What `take` gave was sent so far that this much is left. Calls on_drained if it is 0 and was not.
   void sent(std::size_t in_output);
-  /// The client has gone. Calls on_gone if the answer is not complete.
-  void leave();
+  /// The client has gone, or was cut off for taking nothing. Calls on_gone if the answer is not complete.
+  void leave(bool cut_off);
   std::string note() const;
 
  private:
@@ -72,6 +73,7 @@ class Answer {
   std::string queue_;
   std::size_t in_output_ = 0;
   bool begun_ = false, streaming_ = false, ended_ = false, broken_ = false, gone_ = false;
+  bool cut_off_ = false;
   bool flush_asked_ = false;
   Calls calls_;
   std::string note_;

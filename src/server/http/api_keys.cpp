@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
+#include <sstream>
 
 #include <inferno/error.hpp>
 
 #include "platform/quote.hpp"
+#include "server/http/small_file.hpp"
 #include "server/http/text.hpp"
 
 namespace inferno::http {
@@ -55,9 +56,8 @@ bool ApiKeys::admit(const Request& request) const {
 }
 
 std::vector<std::string> read_api_keys(const std::filesystem::path& path) {
-  std::ifstream file(path);
   const auto name = quote(path.string());
-  if (!file) throw Error(fmt::format("cannot read the API keys in {}: no such file, or no permission", name));
+  std::istringstream file(read_small_file(path, "API keys"));
   std::vector<std::string> keys;
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
@@ -72,7 +72,6 @@ std::vector<std::string> read_api_keys(const std::filesystem::path& path) {
           "{} line {}: an API key is printable ASCII without spaces; found something else", name, number));
     }
   }
-  if (file.bad()) throw Error(fmt::format("cannot read the API keys in {} to the end", name));
   if (keys.empty()) throw Error(fmt::format("no API key in {}; expected one a line", name));
   return keys;
 }

@@ -11,6 +11,7 @@
 
 #include "platform/log.hpp"
 #include "server/http/error_response.hpp"
+#include "server/http/text.hpp"
 
 namespace inferno::http {
 namespace {
@@ -262,6 +263,12 @@ bool Connection::admit() {
         fmt::format("the body has {} bytes, more than the limit of {}", *length, options.limits.body_bytes),
         "body_too_large");
   }
+  const auto coding = request.header("Content-Encoding");
+  if (!response && !coding.empty() && !equal_ignoring_case(coding, "identity")) {
+    response = error_response(415, "Content-Encoding: bodies are read as they are; expected none",
+                              "unsupported_coding");
+    response->headers.push_back({.name = "Accept-Encoding", .value = "identity"});
+  }
   if (!response) return true;
   if (parser_->has_body()) {
     refuse(std::move(*response));  // the body is not read
@@ -324,7 +331,7 @@ void Connection::on_deadline() {
       return refuse(error_response(408, "the body took too long", "request_timeout"));
     case Phase::answering:  // the client takes nothing
       ++core_->timeouts;
-      return gone();
+      return gone(true);
     case Phase::handshake:
       ++core_->timeouts;
       return close();

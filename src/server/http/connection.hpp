@@ -84,7 +84,7 @@ class Connection : public AnswerOwner, public std::enable_shared_from_this<Conne
   void look_for_end();
   void begin_probing();
   void probe();
-  void gone();
+  void gone(bool cut_off = false);
 
   // The end.
   void linger();
@@ -125,6 +125,7 @@ class Connection : public AnswerOwner, public std::enable_shared_from_this<Conne
   bool keep_alive_ = false, http_1_0_ = false, head_only_ = false;
   bool begun_ = false, streaming_ = false, complete_ = false, broken_ = false;
   unsigned status_ = 0;
+  std::string request_id_;
   std::size_t answer_bytes_ = 0;
   Clock::time_point began_at_ = {};
   std::size_t probes_ = 0;  ///< bytes sent ahead of the answer, or of its next chunk

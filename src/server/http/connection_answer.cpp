@@ -7,6 +7,7 @@
 
 #include "server/http/connection.hpp"
 #include "server/http/error_response.hpp"
+#include "server/http/request_id.hpp"
 #include "server/http/response_head.hpp"
 
 namespace inferno::http {
@@ -34,6 +35,7 @@ std::shared_ptr<Answer> Connection::begin_answer(bool closes) {
   Request request = parser_ ? std::move(parser_->request()) : Request{};
   parser_.reset();
   request.peer = peer_;
+  request_id_ = request_id(request.header("X-Request-Id"));
   head_only_ = request.method == "HEAD";
   begun_ = streaming_ = complete_ = broken_ = false;
   status_ = 0;
@@ -70,7 +72,9 @@ std::string Connection::head_of(const Response& response, bool streaming, std::s
     if (http_1_0_ && !head_only_) keep_alive_ = false;
   }
   framing.keep_alive = keep_alive_;
-  return response_head(response, framing, core_->cors.headers(answer_->request().header("Origin")));
+  auto more = core_->cors.headers(answer_->request().header("Origin"));
+  more.push_back({.name = "X-Request-Id", .value = request_id_});
+  return response_head(response, framing, more);
 }
 
 /// Moves what was written since the last time to what is to be sent: as one piece, whatever it was written
@@ -168,6 +172,7 @@ void Connection::report(unsigned status) {
                .status = status,
                .milliseconds = time.count(),
                .body_bytes = answer_bytes_,
+               .request_id = request_id_,
                .note = answer_->note()});
 }
 
@@ -262,16 +267,15 @@ void Connection::probe() {
   });
 }
 
-void Connection::gone() {
+void Connection::gone(bool cut_off) {
   if (phase_ == Phase::closed) return;
-  const auto answer = std::exchange(answer_, nullptr);
+  const auto answer = answer_;
   if (answer) {
-    answer_ = answer;
+    answer->leave(cut_off);  // whoever answers has something to say for the log
     report(kClientLeft);
     answer_.reset();
   }
   close(answer != nullptr);
-  if (answer) answer->leave();
 }
 
 }  // namespace inferno::http

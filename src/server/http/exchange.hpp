@@ -64,6 +64,9 @@ class Exchange {
   /// (at once if it has gone already). A client that only shut down its sending side has not gone.
   virtual void on_gone(std::function<void()> call) = 0;
 
+  /// Once it has gone: it did not leave, but was cut off because it took nothing for too long.
+  virtual bool was_cut_off() const { return false; }
+
   /// Adds to the line about this request in the log (counts, never text of users). Before the answer ends.
   virtual void add_note(const std::string& /*note*/) {}
 

@@ -34,6 +34,7 @@ struct Answered {
   unsigned status = 0;               ///< what was sent; 499 if the client left before the answer was complete
   double milliseconds = 0;           ///< from its last byte to that of the answer, as handed to the kernel
   std::size_t body_bytes = 0;        ///< of the answer
+  std::string request_id;            ///< what the answer says in X-Request-Id
   std::string note;                  ///< what the handler had to say, see Exchange::add_note
 };
 

@@ -77,7 +77,8 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     if (is_header_done() && unread > limits_.header_bytes) {
       return refuse({.status = 431,
                      .message = fmt::format("chunk extensions or trailers are longer than {} bytes",
-                                            limits_.header_bytes)});
+                                            limits_.header_bytes),
+                     .code = "header_too_large"});
     }
     return Progress::more;
   }
@@ -98,13 +99,15 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     const auto version = line.rfind(" HTTP/");
     const bool is_other = version != std::string_view::npos && !line.substr(version).starts_with(" HTTP/1.");
     return {.status = is_other ? 505U : 400U,
-            .message = "expected HTTP/1.1 or HTTP/1.0 and CR LF at the end of the request line"};
+            .message = "expected HTTP/1.1 or HTTP/1.0 and CR LF at the end of the request line",
+            .code = is_other ? "unsupported_version" : "malformed_request"};
   }
 
   Refusal too_large_header() const {
     return {.status = 431,
             .message = fmt::format("the header is larger than {} bytes or has more than {} fields",
-                                   limits_.header_bytes, limits_.header_fields)};
+                                   limits_.header_bytes, limits_.header_fields),
+            .code = "header_too_large"};
   }
 
   /// A callback's way to stop the library.
@@ -123,7 +126,9 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
       if (equal_ignoring_case(expectation_, "100-continue")) {
         expects_continue = true;
       } else {
-        refused_with = {.status = 417, .message = "the only expectation that can be met is 100-continue"};
+        refused_with = {.status = 417,
+                        .message = "the only expectation that can be met is 100-continue",
+                        .code = "unsupported_expectation"};
       }
     }
     return !refused_with;
@@ -175,7 +180,9 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     if (field == Field::expect) expectation_ = view(value);
     // Beast takes a body of any other coding for none, and what follows for the next request.
     if (field == Field::transfer_encoding && !equal_ignoring_case(view(value), "chunked")) {
-      return stop({.status = 501, .message = "the only transfer coding that is understood is chunked"},
+      return stop({.status = 501,
+                   .message = "the only transfer coding that is understood is chunked",
+                   .code = "unsupported_coding"},
                   error);
     }
     request.headers.push_back({.name = std::string(view(name)), .value = std::string(view(value))});
@@ -206,7 +213,8 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
 
   void too_large_body(beast::error_code& error) {
     stop({.status = 413,
-          .message = fmt::format("the body is larger than the limit of {} bytes", limits_.body_bytes)},
+          .message = fmt::format("the body is larger than the limit of {} bytes", limits_.body_bytes),
+          .code = "body_too_large"},
          error);
   }
 

@@ -15,7 +15,7 @@ namespace inferno::http {
 struct Refusal {
   unsigned status = 400;
   std::string message;
-  std::string code = {};
+  std::string code = "malformed_request";
 };
 
 /// Reads one request from bytes as they come: header, then body.

@@ -29,8 +29,7 @@ bool has(const Response& response, std::string_view name) {
 
 }  // namespace
 
-std::string response_head(const Response& response, const Framing& framing,
-                          const std::vector<Header>& cors_headers) {
+std::string response_head(const Response& response, const Framing& framing, const std::vector<Header>& more) {
   std::string head;
   head.reserve(512);
   fmt::format_to(std::back_inserter(head), "{}{} {}\r\n", kStatusLineStart, response.status,
@@ -56,7 +55,7 @@ std::string response_head(const Response& response, const Framing& framing,
   } else if (framing.http_1_0) {
     add(head, "Connection", "keep-alive");
   }
-  for (const auto& header : cors_headers) add(head, header.name, header.value);
+  for (const auto& header : more) add(head, header.name, header.value);
   for (const auto& header : response.headers) add(head, header.name, header.value);
   head += "\r\n";
   return head;

@@ -17,10 +17,10 @@ struct Framing {
   bool keep_alive = true;
 };
 
-/// Status line and header fields, with the empty line after them. Begins with kStatusLineStart whatever the
-/// response is. Header fields that could not be sent as such (line breaks in them) are left out.
-std::string response_head(const Response& response, const Framing& framing,
-                          const std::vector<Header>& cors_headers);
+/// Status line and header fields, `more` among them, with the empty line after them. Begins with
+/// kStatusLineStart whatever the response is. Header fields that could not be sent as such (line breaks in
+/// them) are left out.
+std::string response_head(const Response& response, const Framing& framing, const std::vector<Header>& more);
 
 /// What every answer begins with.
 inline constexpr std::string_view kStatusLineStart = "HTTP/1.1 ";

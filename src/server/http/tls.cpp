@@ -13,6 +13,7 @@
 #include <inferno/error.hpp>
 
 #include "platform/quote.hpp"
+#include "server/http/small_file.hpp"
 #include "server/http/transport.hpp"
 
 namespace inferno::http {
@@ -129,13 +130,6 @@ int choose_protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* s
   return SSL_TLSEXT_ERR_OK;
 }
 
-void check_readable(const std::string& path, std::string_view what) {
-  if (::access(path.c_str(), R_OK) != 0) {
-    throw Error(fmt::format("cannot read the TLS {} {}: {}", what, quote(path),
-                            errno == ENOENT ? "no such file" : "no permission"));
-  }
-}
-
 }  // namespace
 
 struct TlsContext::State {
@@ -157,8 +151,9 @@ TlsContext::TlsContext(const std::string& certificate_file, const std::string& k
   // A key with a passphrase must not stop the program at a prompt.
   SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return -1; });
 
-  check_readable(certificate_file, "certificate");
-  check_readable(key_file, "key");
+  // OpenSSL would wait at a FIFO and read a device without end.
+  (void)read_small_file(certificate_file, "TLS certificate");
+  (void)read_small_file(key_file, "TLS key");
   ERR_clear_error();
   if (SSL_CTX_use_certificate_chain_file(context, certificate_file.c_str()) != 1) {
     throw Error(

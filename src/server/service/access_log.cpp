@@ -26,6 +26,7 @@ std::string access_line(const http::Answered& answered) {
   if (!request.path.empty()) what.append(" ").append(shown(request.path));
   std::string line = fmt::format("{} {} {} {:.1f} ms {} B", request.peer, what, answered.status,
                                  answered.milliseconds, answered.body_bytes);
+  if (!answered.request_id.empty()) line.append(" ").append(answered.request_id);
   if (!answered.note.empty()) line.append(" ").append(answered.note);
   return line;
 }

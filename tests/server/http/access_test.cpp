@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include <inferno/error.hpp>
 
@@ -122,6 +123,18 @@ TEST(KeyFile, ErrorsNameTheFileAndNeverTheKey) {
   EXPECT_THAT(message, Not(HasSubstr("secret")));
   EXPECT_THAT(error_of([] { http::ApiKeys({"secret\n"}); }), Not(HasSubstr("secret")));
   EXPECT_NE(error_of([] { http::ApiKeys({""}); }), "");
+}
+
+/// Somebody may name anything: none of it may hang the start or fill the memory.
+TEST(KeyFile, OnlyRegularFilesOfSomeSize) {
+  const TemporaryFolder folder;
+  const auto fifo = folder / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { http::read_api_keys(fifo); }), HasSubstr("regular file"));
+  EXPECT_THAT(error_of([] { http::read_api_keys("/dev/zero"); }), HasSubstr("regular file"));
+  EXPECT_THAT(error_of([&] { http::read_api_keys(folder / "."); }), HasSubstr("regular file"));
+  EXPECT_THAT(error_of([&] { http::read_api_keys(folder.write("large", std::string(2 << 20, 'x'))); }),
+              HasSubstr("expected at most"));
 }
 
 class CrossOrigin : public HttpTest {

@@ -55,10 +55,16 @@ http::HttpServer& HttpTest::start(http::HttpOptions options) {
   options.on_answered = [this](const http::Answered& answered) {
     const std::lock_guard lock(mutex_);
     statuses_.push_back(answered.status);
+    if (!answered.note.empty()) notes_.push_back(answered.note);
   };
   server_ = std::make_unique<http::HttpServer>(
       std::move(options), [this](Exchange exchange) { router_.handle(std::move(exchange)); });
   return *server_;
+}
+
+std::vector<std::string> HttpTest::notes() {
+  const std::lock_guard lock(mutex_);
+  return notes_;
 }
 
 std::vector<unsigned> HttpTest::statuses() {

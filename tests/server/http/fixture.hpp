@@ -43,12 +43,14 @@ class HttpTest : public testing::Test {
   std::uint16_t port() { return server_->port(); }
   /// What was reported of answered requests.
   std::vector<unsigned> statuses();
+  std::vector<std::string> notes();
 
   Kept kept;
 
  private:
   std::mutex mutex_;
   std::vector<unsigned> statuses_;
+  std::vector<std::string> notes_;
   http::Router router_;
   std::unique_ptr<http::HttpServer> server_;
 };

@@ -83,6 +83,21 @@ INSTANTIATE_TEST_SUITE_P(Http10, Leaving,
                                           testing::Values(When::before_the_answer), testing::Values("1.0")));
 
 /// More than is read ahead while an answer is awaited hides the end of what a client sends.
+/// Whoever answered can say for the log how far it was.
+TEST_F(HttpTest, NotesOfWhoLeftReachTheLog) {
+  start();
+  Client client(port());
+  client.send(get("/later"));
+  const auto exchange = kept.next();
+  exchange->on_gone([weak = std::weak_ptr(exchange)] {
+    if (const auto left = weak.lock()) left->add_note("so far");
+  });
+  client.reset();
+  EXPECT_TRUE(eventually([&] { return !notes().empty(); }));
+  EXPECT_THAT(notes(), testing::ElementsAre("so far"));
+  EXPECT_FALSE(exchange->was_cut_off());
+}
+
 TEST_F(HttpTest, WhoLeavesMoreBehindThanIsReadIsNoticed) {
   const auto& server = start();
   for (const std::size_t more : {std::size_t{17'000}, std::size_t{70'000}}) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <gmock/gmock.h>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -28,10 +29,16 @@ class Limits : public HttpTest {
     return options;
   }
   static void expect_error(const Reply& reply, unsigned status) {
+    static const std::map<unsigned, std::string> kCodes = {
+        {408, "request_timeout"}, {413, "body_too_large"}, {431, "header_too_large"}};
     EXPECT_EQ(reply.status, status);
     const auto json = nlohmann::json::parse(reply.body, nullptr, false);
     ASSERT_TRUE(json.is_object() && json.contains("error")) << reply.body;
     EXPECT_TRUE(json["error"]["message"].is_string());
+    ASSERT_TRUE(json["error"]["code"].is_string()) << reply.body;
+    if (kCodes.contains(status)) {
+      EXPECT_EQ(json["error"]["code"], kCodes.at(status));
+    }
   }
 };
 
@@ -252,6 +259,7 @@ TEST_F(Limits, AClientThatDoesNotReadHoldsWhatWasWrittenAndIsCutOff) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(port(), get("/health")).status, 200U);
   EXPECT_TRUE(eventually([&] { return gone.load(); }));
   EXPECT_EQ(exchange->unsent(), 0U);
+  EXPECT_TRUE(exchange->was_cut_off());
   EXPECT_TRUE(eventually([&] { return testing::Value(statuses(), testing::Contains(499U)); }));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "server/http/fixture.hpp"
@@ -236,6 +237,61 @@ TEST_F(Manners, MalformedRequestsAreToldSo) {
     EXPECT_EQ(ask(port(), request).status, 501U) << coding;
   }
   EXPECT_EQ(ask(port(), get("/health")).status, 200U);
+}
+
+TEST_F(Manners, EveryRefusalHasACode) {
+  start();
+  const auto code_of = [&](const std::string& request) {
+    const auto reply = ask(port(), request);
+    const auto json = nlohmann::json::parse(reply.body, nullptr, false);
+    return fmt::format("{} {}", reply.status,
+                       json.is_object() ? json["error"]["code"].dump() : std::string("no JSON"));
+  };
+  EXPECT_EQ(code_of("GET / HTTP/1.1\r\n\r\n"), "400 \"malformed_request\"");
+  EXPECT_EQ(code_of("hello\r\n\r\n"), "400 \"malformed_request\"");
+  EXPECT_EQ(code_of("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "505 \"unsupported_version\"");
+  EXPECT_EQ(code_of("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),
+            "501 \"unsupported_coding\"");
+  EXPECT_EQ(code_of("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nContent-Length: 1\r\n\r\nx"),
+            "417 \"unsupported_expectation\"");
+  EXPECT_EQ(code_of(get("/forget")), "500 \"internal_error\"");
+  EXPECT_EQ(code_of(get("/throw")), "500 \"internal_error\"");
+}
+
+TEST_F(Manners, CompressedBodiesAreRefused) {
+  start();
+  for (const char* const coding : {"gzip", "br", "deflate, gzip", "x"}) {
+    const auto reply = ask(port(), post("/echo", "abc", fmt::format("Content-Encoding: {}\r\n", coding)));
+    EXPECT_EQ(reply.status, 415U) << coding;
+    EXPECT_THAT(message_of(reply), HasSubstr("Content-Encoding"));
+    EXPECT_EQ(reply.header("Accept-Encoding"), "identity");
+  }
+  for (const char* const coding : {"", "identity", "Identity"}) {
+    const auto reply = ask(port(), post("/echo", "abc", fmt::format("Content-Encoding: {}\r\n", coding)));
+    EXPECT_EQ(reply.body, "abc") << coding;
+  }
+}
+
+TEST_F(Manners, EveryAnswerHasARequestId) {
+  start();
+  const auto id_of = [&](const std::string& request) {
+    return std::string(ask(port(), request).header("X-Request-Id"));
+  };
+  std::set<std::string> ids;
+  for (const auto& request :
+       {get("/health"), get("/health"), get("/nothing"), get("/stream"), get("/forget"),
+        std::string("hello\r\n\r\n"), std::string("OPTIONS / HTTP/1.1\r\nHost: x\r\n\r\n")}) {
+    const auto id = id_of(request);
+    EXPECT_THAT(id, testing::MatchesRegex("req-[0-9a-f]+-[0-9a-f]+")) << request;
+    EXPECT_TRUE(ids.insert(id).second) << id;
+  }
+  EXPECT_EQ(id_of(get("/health", "X-Request-Id: mine_1.2:3-x\r\n")), "mine_1.2:3-x");
+  EXPECT_EQ(id_of(get("/stream", "x-request-id: " + std::string(128, 'y') + "\r\n")), std::string(128, 'y'));
+  // What could be anything is not repeated.
+  for (const std::string bad : {"a b", "a\"b", "<b>", "\xC3\xA9", ""})
+    EXPECT_THAT(id_of(get("/health", "X-Request-Id: " + bad + "\r\n")), testing::StartsWith("req-")) << bad;
+  EXPECT_THAT(id_of(get("/health", "X-Request-Id: " + std::string(129, 'y') + "\r\n")),
+              testing::StartsWith("req-"));
 }
 
 TEST_F(Manners, RequestsThatEndInTheMiddle) {

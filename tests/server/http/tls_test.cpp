@@ -10,6 +10,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <inferno/error.hpp>
 
@@ -186,6 +187,12 @@ TEST_F(Tls, BadFilesAreNamed) {
   EXPECT_THAT(error_of((folder / "none.pem").string(), a.key), HasSubstr("none.pem"));
   EXPECT_THAT(error_of(a.certificate, (folder / "none.key").string()), HasSubstr("none.key"));
   EXPECT_THAT(error_of(text, a.key), HasSubstr("text.pem"));
+  const auto fifo = (folder / "fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const auto& unreadable : {fifo, std::string("/dev/zero")}) {
+    EXPECT_THAT(error_of(unreadable, a.key), HasSubstr("regular file"));
+    EXPECT_THAT(error_of(a.certificate, unreadable), HasSubstr("regular file"));
+  }
   EXPECT_THAT(error_of(a.certificate, text), HasSubstr("text.pem"));
   EXPECT_THAT(error_of(a.key, a.key), HasSubstr("a.key"));
   EXPECT_THAT(error_of(a.certificate, b.key), HasSubstr("does not belong"));

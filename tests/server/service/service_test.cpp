@@ -166,6 +166,9 @@ TEST(AccessLine, SaysWhatHappenedAndNothingElse) {
   http::Answered answered{
       .request = &request, .status = 200, .milliseconds = 12.34, .body_bytes = 56, .note = "7+8"};
   EXPECT_EQ(service::access_line(answered), "127.0.0.1:5 POST /v1/chat/completions 200 12.3 ms 56 B 7+8");
+  answered.request_id = "req-1";
+  EXPECT_EQ(service::access_line(answered),
+            "127.0.0.1:5 POST /v1/chat/completions 200 12.3 ms 56 B req-1 7+8");
   request.path = "/a\nb" + std::string(1000, 'x');
   request.method = "M\x1b[2J";
   const auto line = service::access_line(answered);
