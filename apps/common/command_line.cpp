@@ -90,7 +90,11 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
       return code;
     }
     const auto chosen = app.get_subcommands();
-    throw UsageError(fmt::format("{}; see {}{} --help", error.what(), app.get_name(),
+    std::string what = error.what();
+    // All that is left of whole numbers here is that they are too large for 32 bits.
+    if (error.get_name() == "ConversionError" && what.find(" = ") != std::string::npos)
+      what += fmt::format("; expected a whole number from 0 to {}", UINT32_MAX);
+    throw UsageError(fmt::format("{}; see {}{} --help", what, app.get_name(),
                                  chosen.empty() ? "" : " " + chosen.front()->get_name()));
   }
   return std::nullopt;

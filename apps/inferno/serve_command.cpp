@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <limits>
 #include <memory>
 #include <string>
@@ -9,6 +10,8 @@
 #include "common/command_line.hpp"
 #include "platform/log.hpp"
 #include "serve_run.hpp"
+#include "server/api/api.hpp"
+#include "step/plan.hpp"
 
 namespace inferno::cli {
 namespace {
@@ -40,7 +43,10 @@ void add_network(CLI::App& command, ServeSettings& settings) {
       ->capture_default_str()
       ->check(check_not_empty)
       ->group(group);
-  command.add_option("--port", http.port, "port (0: a free one)")->capture_default_str()->group(group);
+  command.add_option("--port", http.port, "port (0: a free one)")
+      ->capture_default_str()
+      ->check(CLI::Range(0U, 65'535U))
+      ->group(group);
   command
       .add_option("--api-key-file", settings.api_key_file,
                   "file with keys, one a line; requests then need Authorization: Bearer KEY")
@@ -136,6 +142,7 @@ void add_engine(CLI::App& command, ServeSettings& settings) {
       ->group(group);
   command.add_option("--max-rows", engine.max_rows, "requests that run at once")
       ->capture_default_str()
+      ->check(CLI::Range(1U, 65'536U))
       ->group(group);
   command.add_option("--max-queue", engine.max_queue, "requests that wait beside those; more get 429")
       ->capture_default_str()
@@ -151,6 +158,32 @@ void add_engine(CLI::App& command, ServeSettings& settings) {
       ->group(group);
   command.add_flag("--no-prefix-cache", settings.no_prefix_cache, "compute every prompt from its beginning")
       ->group(group);
+}
+
+/// What depends on several flags, or is no plain range; by the flags' names.
+void check_flags(const ServeSettings& settings) {
+  const auto& http = settings.http;
+  const auto& engine = settings.engine;
+  if (http.tls_certificate.empty() != http.tls_key.empty()) {
+    throw UsageError("--tls-cert and --tls-key belong together; only one of them is given");
+  }
+  if (engine.step_tokens < engine.max_rows) {
+    throw UsageError(fmt::format("--step-tokens: expected at least {}, as many as --max-rows, found {}",
+                                 engine.max_rows, engine.step_tokens));
+  }
+  if (!(engine.step_stretch == 0 || engine.step_stretch >= 1)) {
+    throw UsageError(
+        fmt::format("--step-stretch: expected 0 or a number from 1 on, found {}", engine.step_stretch));
+  }
+  if (engine.block_size == 0 || kSplitPositions % engine.block_size != 0) {
+    throw UsageError(
+        fmt::format("--block-size: expected a divisor of {}, found {}", kSplitPositions, engine.block_size));
+  }
+  try {
+    api::check_model_names(settings.names);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("--alias: {}", error.what()));
+  }
 }
 
 }  // namespace
@@ -182,10 +215,7 @@ void add_serve(CLI::App& app, Action& action) {
                "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'");
   command->callback([&action, options] {
     action = [options] {
-      const auto& http = options->settings.http;
-      if (http.tls_certificate.empty() != http.tls_key.empty()) {
-        throw UsageError("--tls-cert and --tls-key belong together; only one of them is given");
-      }
+      check_flags(options->settings);
       log().set_level(spdlog::level::from_str(options->log_level));
       return serve(options->settings);
     };

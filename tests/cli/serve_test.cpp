@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <spawn.h>
 #include <string>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -129,6 +131,42 @@ TEST(Serve, InterruptEndsItToo) {
   EXPECT_EQ(served.wait(), 0);
 }
 
+TEST(Serve, ASecondSignalEndsItAtOnce) {
+  for (const auto& [first, second] :
+       {std::pair(SIGTERM, SIGINT), std::pair(SIGINT, SIGTERM), std::pair(SIGTERM, SIGTERM)}) {
+    Served served({"--drain-timeout", "3600", "--stall-timeout", "3600", "--write-timeout", "3600"});
+    const auto port = served.port();
+    ASSERT_NE(port, 0) << served.log();
+    // Something to wait for: streams that nobody reads, more than there is room for at once.
+    std::vector<std::unique_ptr<Client>> streams;
+    for (int i = 0; i < 8; ++i) {
+      streams.push_back(std::make_unique<Client>(port, 4096));
+      streams.back()->send(post(
+          "/v1/completions",
+          R"({"prompt":"Once","stream":true,"n":128,"logprobs":20,"max_tokens":200,"ignore_eos":true})"));
+    }
+    ASSERT_TRUE(streams.front()->receive_until("data: "));
+    served.signal(first);
+    ASSERT_TRUE(served.read_until("draining")) << served.log();
+    served.signal(second);
+    EXPECT_EQ(served.wait(), 128 + second) << served.log();
+  }
+}
+
+TEST(Serve, TheLogCountsTokens) {
+  Served served;
+  const auto port = served.port();
+  ASSERT_NE(port, 0) << served.log();
+  const auto reply =
+      ask(port, post("/v1/completions", R"({"prompt":"Once","max_tokens":3})", "X-Request-Id: abc\r\n"));
+  EXPECT_EQ(reply.status, 200U) << reply.body;
+  EXPECT_EQ(reply.header("X-Request-Id"), "abc");
+  served.signal(SIGTERM);
+  EXPECT_EQ(served.wait(), 0);
+  EXPECT_THAT(served.log(),
+              testing::ContainsRegex("completions 200 .* abc prompt [0-9]+ tokens .0 cached., generated 3"));
+}
+
 TEST(Serve, KeysAreNeededAndNeverShown) {
   const TemporaryFolder folder;
   const auto keys = folder.write("keys", "# comment\nsk-secret-1\nsk-secret-2\n");
@@ -184,9 +222,25 @@ TEST(Serve, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(refused({"--cors-origin", "example.com"}, 2), HasSubstr("origin"));
   EXPECT_THAT(refused({"--host", "no such host"}, 1), HasSubstr("no such host"));
   EXPECT_THAT(refused({"--pooling", "max"}, 2), HasSubstr("pooling"));
-  EXPECT_THAT(refused({"--block-size", "7"}, 2), HasSubstr("block"));
-  refused({"--port", "65536"}, 2);
-  refused({"--port", "-1"}, 2);
+  EXPECT_THAT(refused({"--block-size", "7"}, 2),
+              HasSubstr("--block-size: expected a divisor of 256, found 7"));
+  EXPECT_THAT(refused({"--block-size", "0"}, 2), HasSubstr("--block-size"));
+  EXPECT_THAT(refused({"--step-stretch", "0.5"}, 2), HasSubstr("--step-stretch"));
+  EXPECT_THAT(refused({"--max-rows", "0"}, 2), HasSubstr("--max-rows"));
+  EXPECT_THAT(refused({"--step-tokens", "8", "--max-rows", "9"}, 2),
+              HasSubstr("--step-tokens: expected at least 9, as many as --max-rows, found 8"));
+  EXPECT_THAT(refused({"--alias", "a", "--alias", "b", "--alias", "a"}, 2),
+              HasSubstr("--alias: the name \"a\""));
+  EXPECT_THAT(refused({"--alias", "a\nb"}, 2), HasSubstr("--alias"));
+  EXPECT_THAT(refused({"--port", "65536"}, 2), HasSubstr("65535"));
+  EXPECT_THAT(refused({"--port", "-1"}, 2), HasSubstr("65535"));
+  EXPECT_THAT(refused({"--ctx", "4294967296"}, 2), HasSubstr("from 0 to 4294967295"));
+  const auto fifo = folder / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const auto& unreadable : {fifo.string(), std::string("/dev/zero")}) {
+    EXPECT_THAT(refused({"--api-key-file", unreadable}, 1), HasSubstr("regular file"));
+    EXPECT_THAT(refused({"--tls-cert", unreadable, "--tls-key", unreadable}, 1), HasSubstr("regular file"));
+  }
   refused({"--header-timeout", "0"}, 2);
 }
 

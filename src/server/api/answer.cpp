@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fmt/format.h>
 #include <thread>
 #include <utility>
 
@@ -15,6 +16,12 @@ constexpr std::size_t kMostUnsent = std::size_t{64} << 10U;
 /// How long a long list waits for a place in a full queue before it asks again.
 constexpr std::chrono::milliseconds kPatience{2};
 
+ApiError refused_by_engine(const std::string& message) {
+  auto error = from_usage_error(UsageError(message), {});
+  if (!error.param().empty()) return error;
+  return {400, error.type(), message, {}, "invalid_json_schema"};
+}
+
 ApiError error_of(const RequestOutcome& outcome) {
   switch (outcome.end) {
     case RequestEnd::stalled:
@@ -23,6 +30,8 @@ ApiError error_of(const RequestOutcome& outcome) {
     case RequestEnd::cancelled:
       return {503, "server_error", "the server is shutting down", {}, "unavailable"};
     default:
+      // What a request's own fields leave no way to go on is no fault of the server.
+      if (outcome.refused) return refused_by_engine(outcome.error);
       return {500,
               "server_error",
               outcome.error.empty() ? "the request failed" : outcome.error,
@@ -59,7 +68,9 @@ std::vector<RequestStream> Answer::submit_next(std::size_t count) {
     };
     requests.push_back(std::move(request));
   }
-  return service_->engine.submit(std::move(requests));
+  auto streams = service_->engine.submit(std::move(requests));
+  for (const auto& stream : streams) prompt_tokens_ += stream.prompt_tokens();
+  return streams;
 }
 
 void Answer::submit() {
@@ -120,7 +131,9 @@ void Answer::take_from(std::size_t sequence) {
     return;
   }
   if (!streams_[sequence].take(update_)) return;
+  generated_tokens_ += update_.tokens.size();
   if (update_.outcome) {
+    cached_tokens_ += update_.outcome->usage.cached_tokens;
     const auto end = update_.outcome->end;
     if (end != RequestEnd::stop && end != RequestEnd::length) return fail(error_of(*update_.outcome));
   }
@@ -164,6 +177,7 @@ void Answer::flush() {
 
 void Answer::settle() {
   if (ended_ < sequences_) return;
+  note_counts();
   if (streams_answer_) {
     out_ += closing();
     flush();
@@ -175,6 +189,7 @@ void Answer::settle() {
 }
 
 void Answer::fail(const ApiError& error) {
+  note_counts(error.code());
   if (begun_) {
     // The status has been sent: the error is the stream's last event.
     append_event(out_, error.body());
@@ -187,7 +202,19 @@ void Answer::fail(const ApiError& error) {
 }
 
 void Answer::leave() {
-  if (!over_) let_go();
+  if (over_) return;
+  const bool cut_off = exchange_->was_cut_off();
+  if (cut_off) {
+    for (auto& stream : streams_) stream.cut_off();
+  }
+  note_counts(cut_off ? "client_too_slow" : std::string_view());
+  let_go();
+}
+
+/// For the log: never what was asked or answered.
+void Answer::note_counts(std::string_view error) {
+  exchange_->add_note(fmt::format("prompt {} tokens ({} cached), generated {}{}{}", prompt_tokens_,
+                                  cached_tokens_, generated_tokens_, error.empty() ? "" : ", ", error));
 }
 
 void Answer::let_go() {

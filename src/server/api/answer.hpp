@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/serving_engine.hpp"
@@ -69,6 +71,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void flush();
   void settle();
   void fail(const ApiError& error);
+  void note_counts(std::string_view error = {});
   void let_go();
 
   std::shared_ptr<Service> service_;
@@ -79,7 +82,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
   std::vector<RequestStream> streams_;  ///< of the sequences that have been submitted
   std::size_t ended_ = 0;
   StreamUpdate update_;
-  std::string out_;  ///< not yet written
+  std::uint64_t prompt_tokens_ = 0, cached_tokens_ = 0, generated_tokens_ = 0;  ///< of all sequences so far
+  std::string out_;                                                             ///< not yet written
   bool started_ = false, begun_ = false, over_ = false, waits_for_reader_ = false;
 };
 

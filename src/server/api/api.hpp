@@ -27,6 +27,9 @@ struct ApiOptions {
   std::string fingerprint = "inferno";  ///< system_fingerprint
 };
 
+/// Throws UsageError unless all of them can stand in requests and answers as names of a model, and differ.
+void check_model_names(const std::vector<std::string>& names);
+
 /// OpenAI's API over a serving engine; docs/api.md has every route and field.
 ///
 /// `handle` may be called from several threads. Destroy it after the threads that call it and that run the

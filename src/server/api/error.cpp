@@ -62,7 +62,8 @@ void refuse(const std::string& path, std::string_view what, std::string code) {
 
 ApiError from_usage_error(const UsageError& error, const std::string& param) {
   const auto path = leading_path(error.what());
-  return {400, std::string(kInvalid), error.what(), path.empty() ? param : std::string(path)};
+  return {400, std::string(kInvalid), error.what(), path.empty() ? param : std::string(path),
+          "invalid_value"};
 }
 
 ApiError current_error(const std::string& param) {
@@ -77,6 +78,10 @@ ApiError current_error(const std::string& param) {
     return retry_later(429, "rate_limit_error", error.what(), "queue_full");
   } catch (const EngineStopped& error) {
     return retry_later(503, "server_error", error.what(), "unavailable");
+  } catch (const ConstraintRefused& error) {
+    return {400, invalid, error.what(), {}, "invalid_json_schema"};
+  } catch (const jinja::TemplateRefusal& error) {
+    return {400, invalid, error.what(), param, "chat_template_failed"};
   } catch (const UsageError& error) {
     return from_usage_error(error, param);
   } catch (const jinja::TemplateError& error) {

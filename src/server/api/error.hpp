@@ -38,7 +38,7 @@ class ApiError : public Error {
 };
 
 /// A field that is wrong: 400. The message begins with its path.
-[[noreturn]] void refuse(const std::string& path, std::string_view what, std::string code = {});
+[[noreturn]] void refuse(const std::string& path, std::string_view what, std::string code = "invalid_value");
 
 /// A message of src/chat or of the engine that begins with a path ("messages[0].content: expected …") says
 /// itself which field is meant; otherwise it is `param`.

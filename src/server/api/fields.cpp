@@ -81,10 +81,8 @@ std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t 
     wrong_type(path_of(name), "an integer", *value);
   }
   if (*number < least || *number > most) {
-    constexpr auto kNoEnd = std::numeric_limits<std::int64_t>::max();
-    const auto expected = most == kNoEnd ? fmt::format("at least {}", least)
-                                         : fmt::format("an integer from {} to {}", least, most);
-    refuse(path_of(name), fmt::format("expected {}, found {}", expected, *number), "out_of_range");
+    refuse(path_of(name), fmt::format("expected an integer from {} to {}, found {}", least, most, *number),
+           "out_of_range");
   }
   return number;
 }
@@ -96,10 +94,8 @@ std::optional<float> Fields::number(std::string_view name, float least, float mo
   if (!number) wrong_type(path_of(name), "a number", *value);
   // Compared as a double: what a float rounds to may lie within.
   if (!(*number >= static_cast<double>(least) && *number <= static_cast<double>(most))) {
-    constexpr auto kNoEnd = std::numeric_limits<float>::max();
-    const auto expected = most == kNoEnd ? fmt::format("a number of at least {}", least)
-                                         : fmt::format("a number from {} to {}", least, most);
-    refuse(path_of(name), fmt::format("expected {}, found {}", expected, *number), "out_of_range");
+    refuse(path_of(name), fmt::format("expected a number from {} to {}, found {}", least, most, *number),
+           "out_of_range");
   }
   return static_cast<float>(*number);
 }

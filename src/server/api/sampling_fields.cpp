@@ -63,6 +63,13 @@ void parse_logit_bias(const Fields& fields, std::uint32_t vocab_size, SamplingSe
   for (const auto& member : biases->members().members()) {
     sampling.logit_bias.push_back(parse_bias(member, fields, vocab_size));
   }
+  const auto banned = std::count_if(sampling.logit_bias.begin(), sampling.logit_bias.end(),
+                                    [](const auto& bias) { return bias.second <= -kMaxBias; });
+  if (std::cmp_equal(banned, vocab_size)) {
+    refuse(fields.path_of("logit_bias"),
+           fmt::format("all {} tokens are banned by -100; expected at least one that may come", vocab_size),
+           "invalid_value");
+  }
 }
 
 void parse_sampling(const Fields& fields, const RequestLimits& limits, SamplingSettings& sampling) {

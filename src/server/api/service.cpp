@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "engine/model_parts.hpp"
+#include "platform/quote.hpp"
 #include "sampling/sampler.hpp"
 #include "server/api/answer.hpp"
+#include "server/api/api.hpp"
+#include "tokenizer/utf8.hpp"
 
 namespace inferno::api {
 namespace {
@@ -21,6 +24,9 @@ std::shared_ptr<const ChatTemplates> templates_of(const ApiOptions& options, con
 }
 
 ApiOptions checked(ApiOptions options, const Model& model) {
+  auto names = options.aliases;
+  if (!options.model_name.empty()) names.push_back(options.model_name);
+  check_model_names(names);
   if (options.model_name.empty()) options.model_name = model.name();
   if (options.pooling != "mean" && options.pooling != "last") {
     throw UsageError(fmt::format("pooling: expected mean or last, found {}", options.pooling));
@@ -42,6 +48,21 @@ RequestLimits limits_of(const ApiOptions& options, const Model& model) {
 }
 
 }  // namespace
+
+void check_model_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kLongest = 256;
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    const bool is_plain = std::none_of(
+        name->begin(), name->end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+    if (name->empty() || name->size() > kLongest || !is_plain || utf8_valid_prefix(*name) != name->size()) {
+      throw UsageError(fmt::format(
+          "{} cannot be a model's name; expected up to {} bytes of UTF-8 without control characters",
+          quote(*name, 80), kLongest));
+    }
+    if (std::find(names.begin(), name, *name) != name)
+      throw UsageError(fmt::format("the name {} is given twice; expected different ones", quote(*name, 80)));
+  }
+}
 
 void Answers::add(std::shared_ptr<Answer> answer) {
   const std::lock_guard lock(mutex_);

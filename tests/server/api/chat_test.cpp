@@ -300,9 +300,15 @@ TEST(Chat, LogitBias) {
   EXPECT_EQ(text(Json::object(), 0), "ok");
   Json all;
   for (std::uint32_t id = 0; id < served.engine().model().vocab_size(); ++id) all[std::to_string(id)] = -100;
-  const auto reply = served.ask(kChat, chat("Hi", {{"logit_bias", all}}));
-  EXPECT_GE(reply.status, 400U);
-  reply.json();
+  for (const auto& path : {kChat, kCompletions}) {
+    for (const bool streams : {false, true}) {
+      auto body = chat("Hi", {{"logit_bias", all}, {"prompt", "Hi"}, {"stream", streams}});
+      const auto error = served.refusal(path, body);
+      EXPECT_EQ(error["param"], "logit_bias");
+      EXPECT_EQ(error["code"], "invalid_value");
+      EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("at least one that may come"));
+    }
+  }
   all.erase("66");
   EXPECT_EQ(text(all, 1), "BBB");
 }
@@ -316,8 +322,10 @@ TEST(Chat, RaisedExceptionsAndBrokenTemplatesAreErrorsOfTheRequest) {
         ChatTemplates::from_file(folder.write("t.jinja", source), model.parts().tokenizer));
     return std::make_unique<Served>(model, small_engine(), options);
   };
-  EXPECT_THAT(with("{{ raise_exception('no') }}")->refusal(kChat, chat("Hi"))["message"].get<std::string>(),
-              HasSubstr("no"));
+  const auto refused = with("{{ raise_exception('no: never') }}")->refusal(kChat, chat("Hi"));
+  EXPECT_THAT(refused["message"].get<std::string>(), HasSubstr("no: never"));
+  EXPECT_EQ(refused["code"], "chat_template_failed");
+  EXPECT_EQ(refused["param"], "messages");
   EXPECT_EQ(with("{{ messages[0].content.nothing.more }}")->refusal(kChat, chat("Hi"))["code"],
             "chat_template_failed");
   EXPECT_THAT(with("{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}")
@@ -335,6 +343,23 @@ TEST(Chat, ManyMessages) {
     messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", "x"}});
   const auto error = served.refusal(kChat, {{"messages", messages}});
   EXPECT_EQ(error["code"], "context_length_exceeded");
+}
+
+TEST(Models, NamesMustDifferAndBeText) {
+  EXPECT_NO_THROW(api::check_model_names({"a", "b", "Qwen/Qwen3 0.6B (é)"}));
+  for (const auto& names : std::vector<std::vector<std::string>>{{"a", "b", "a"},
+                                                                 {""},
+                                                                 {"a", ""},
+                                                                 {"a\nb"},
+                                                                 {"\xFF"},
+                                                                 {std::string(257, 'x')},
+                                                                 {std::string("a\0b", 3)}}) {
+    EXPECT_THROW(api::check_model_names(names), UsageError) << names.back();
+  }
+  api::ApiOptions options;
+  options.model_name = "a";
+  options.aliases = {"b", "a"};
+  EXPECT_THROW(Served(flat_model(), small_engine(), options), UsageError);
 }
 
 TEST(Models, AreListedWithTheirAliases) {

@@ -82,6 +82,71 @@ TEST(Forms, WhatCannotBeFollowedIsRefusedWithItsPlace) {
   }
 }
 
+/// Objects whose alternatives all go on alike: patterns, or more ways than are followed.
+Json patterns(int count) {
+  Json list = Json::array();
+  for (int i = 1; i <= count; ++i)
+    list.push_back({{"type", "string"}, {"pattern", "^[^,]*,{" + std::to_string(i) + "}$"}});
+  return {{"anyOf", list}};
+}
+
+Json object_of(const std::string& name, const Json& value) {
+  return {{"type", "object"}, {"properties", {{name, value}}}, {"required", {name}}};
+}
+
+Json product() {
+  Json outer = Json::array();
+  for (int i = 0; i < 100; ++i) {
+    Json inner = Json::array();
+    for (int j = 0; j < 50; ++j) inner.push_back(object_of("b", {{"maxLength", i * 50 + j}}));
+    outer.push_back(object_of("a", {{"anyOf", inner}}));
+  }
+  return {{"anyOf", outer}};
+}
+
+TEST(Forms, MoreWaysThanAreFollowedAreRefused) {
+  Served served(flat_model());
+  const std::string root = "response_format.json_schema.schema";
+  for (const auto& [schema, place] : {std::pair(patterns(200), std::string()),
+                                      std::pair(object_of("x", patterns(200)), std::string("#/properties/x")),
+                                      std::pair(product(), std::string("#/anyOf/0/properties/a"))}) {
+    for (const bool streams : {false, true}) {
+      auto more = schema_format(schema);
+      more["stream"] = streams;
+      const auto error = served.refusal(kChat, chat("Hi", more));
+      EXPECT_EQ(error["code"], "invalid_json_schema");
+      EXPECT_EQ(error["param"], root + place);
+      EXPECT_THAT(error["message"].get<std::string>(), testing::HasSubstr("open at once"));
+    }
+  }
+  EXPECT_EQ(served.settled().submitted, 0U);
+}
+
+/// Where it is not seen beforehand, it is an error of the request and of no other.
+TEST(Forms, MoreWaysThanAreFollowedFailOneRequest) {
+  Served served(flat_model());
+  // Found neither forwards nor backwards: the first letter and the last lead elsewhere.
+  const Json schema = {
+      {"properties", {{"m", product()}, {"a", {{"type", "null"}}}, {"z", {{"type", "null"}}}}}};
+  auto more = schema_format(schema);
+  // Writes as early and as much as it can: no space, no end, no other key.
+  Json bias = {{"32", -100}, {"10", -100}, {"125", -100}, {"97", 5}, {"122", -100}, {"109", 100}};
+  more.update({{"logit_bias", bias}, {"enable_thinking", false}, {"max_tokens", 50}});
+  const auto other = served.post(kChat, chat("Hi", {{"max_tokens", 200}, {"seed", 1}}));
+  const auto error = served.refusal(kChat, chat("Hi", more));
+  EXPECT_EQ(error["code"], "invalid_json_schema") << error;
+  EXPECT_EQ(error["type"], "invalid_request_error");
+  EXPECT_THAT(error["message"].get<std::string>(), testing::HasSubstr("at once"));
+  EXPECT_EQ(other->wait().status, 200U);
+
+  // Nothing is left: the form and the bias together.
+  auto banned = schema_format({{"const", 1}});
+  banned.update({{"logit_bias", {{"49", -100}}}, {"enable_thinking", false}});
+  const auto nothing = served.refusal(kChat, chat("Hi", banned));
+  EXPECT_EQ(nothing["param"], "logit_bias") << nothing;
+  EXPECT_EQ(nothing["code"], "invalid_value");
+}
+
 TEST(Forms, RequiredAndNamedCalls) {
   Served served(flat_model());
   Json tools = Json::array({tool("f"), tool("g")});

@@ -117,6 +117,36 @@ TEST(SlowReader, IsCutOffInTheEnd) {
   EXPECT_EQ(last["error"]["code"], "client_too_slow");
 }
 
+TEST(SlowReader, WhoIsCutOffByItsConnectionIsCalledSo) {
+  Served served(endless(), long_context());
+  const auto slow = served.post(kChat, chat("Hi", {{"stream", true}, {"max_tokens", 90'000}}));
+  slow->wait_for_bytes(1);
+  slow->stop_reading();
+  slow->expect_no_answer();
+  slow->leave(true);
+  EXPECT_EQ(served.settled().ended[static_cast<std::size_t>(RequestEnd::stalled)], 1U);
+  EXPECT_THAT(slow->note(), HasSubstr("client_too_slow"));
+}
+
+TEST(Notes, CountTokensAndSayNothingElse) {
+  Served served(model_that_writes({"o", "k", "<end>"}), long_context());
+  const auto body = chat("a secret", {{"n", 2}, {"temperature", 0}});
+  const auto counted = served.post(kChat, body);
+  const auto usage = counted->wait().json()["usage"];
+  const auto twice = 2 * usage["prompt_tokens"].get<int>();
+  EXPECT_THAT(counted->note(), testing::MatchesRegex("prompt " + std::to_string(twice) +
+                                                     " tokens \\([0-9]+ cached\\), generated 6"));
+  const auto streamed = served.post(kCompletions, {{"prompt", "x"}, {"stream", true}, {"max_tokens", 3}});
+  streamed->wait();
+  EXPECT_EQ(streamed->note(), "prompt 1 tokens (0 cached), generated 3");
+  const auto left = served.post(kChat, chat("Hi"));
+  left->expect_no_answer();
+  left->leave();
+  served.settled();
+  served.strand().settle();
+  EXPECT_THAT(left->note(), testing::AnyOf("", testing::StartsWith("prompt ")));
+}
+
 TEST(Failures, BeforeTheFirstTokenHaveTheirStatus) {
   const auto model = endless();
   const auto controls = std::make_shared<Controls>();

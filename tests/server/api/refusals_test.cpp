@@ -48,6 +48,7 @@ TEST_P(Refused, NamesTheField) {
     EXPECT_EQ(error["type"], "invalid_request_error");
     EXPECT_EQ(error["param"], one.param) << error;
     EXPECT_FALSE(error["message"].get<std::string>().empty());
+    EXPECT_TRUE(error["code"].is_string()) << error;
   }
 }
 
@@ -230,6 +231,7 @@ TEST(Refusals, WhatHoldsForNoFieldHasNone) {
       const auto reply = served().ask_text(path, body);
       EXPECT_EQ(reply.status, 400U) << path << body;
       EXPECT_TRUE(reply.json()["error"]["param"].is_null()) << reply.body;
+      EXPECT_TRUE(reply.json()["error"]["code"].is_string()) << reply.body;
     }
   }
 }
@@ -280,6 +282,16 @@ TEST(Refusals, UnknownFieldsAreIgnoredAndNullIsTheDefault) {
   EXPECT_EQ(served().answer(kChat, chat("Hi", more))["choices"][0]["message"]["content"], "ok");
 }
 
+TEST(Refusals, WhatIsOutOfRangeIsToldBothEnds) {
+  const auto message = [](const Json& more) {
+    return served().refusal(kChat, chat("Hi", more))["message"].get<std::string>();
+  };
+  EXPECT_THAT(message({{"max_tokens", -1}}), HasSubstr("from 0 to 9223372036854775807, found -1"));
+  EXPECT_THAT(message({{"temperature", -1}}), HasSubstr("from 0 to 3.4028235e+38, found -1"));
+  EXPECT_THAT(message({{"top_k", -2}}), HasSubstr("from -1 to"));
+  EXPECT_THAT(message({{"n", 0}}), HasSubstr("from 1 to 128, found 0"));
+}
+
 TEST(Refusals, UnknownModels) {
   for (const auto& path : {kChat, kCompletions, kEmbeddings}) {
     const auto error = served().refusal(path, body_of({path, {{"model", "gpt-none\n\x01"}}, ""}), 404);
@@ -296,6 +308,13 @@ TEST(Refusals, PathsAndMethods) {
   const auto get = served().send("GET", kChat)->wait();
   EXPECT_EQ(get.status, 405U);
   EXPECT_EQ(get.header("Allow"), "POST");
+  for (const auto& path : {kChat, kCompletions, kEmbeddings, std::string("/tokenize")}) {
+    const auto head = served().send("HEAD", path)->wait();
+    EXPECT_EQ(head.status, 405U);
+    EXPECT_EQ(head.header("Allow"), "POST");
+  }
+  EXPECT_EQ(served().send("HEAD", "/v1/models")->wait().status, 200U);
+  EXPECT_EQ(served().send("HEAD", "/v1/models/none")->wait().status, 404U);
   const auto post = served().send("POST", "/v1/models", "{}")->wait();
   EXPECT_EQ(post.status, 405U);
   EXPECT_THAT(post.header("Allow"), HasSubstr("GET"));

@@ -110,6 +110,20 @@ TEST(Tools, ACallThatIsCutOffIsNone) {
   }
 }
 
+TEST(Tools, ArgumentsThatAreNoJsonMakeNoCall) {
+  const std::string block = R"({"name": "f", "arguments": {"x":oops}})";
+  Served served(model_that_writes({"so ", "<tool_call>", block, "</tool_call>", " then", "<end>"}));
+  for (const auto& more : {Json(), Json{{"parallel_tool_calls", false}}}) {
+    const auto choice = served.answer(kChat, with_tools(more))["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "stop");
+    EXPECT_FALSE(choice["message"].contains("tool_calls")) << choice;
+    EXPECT_EQ(choice["message"]["content"], "so " + block + " then");
+    const auto joined = join(served.stream(kChat, with_tools(more)));
+    EXPECT_EQ(joined.finish_reasons.front(), "stop");
+    EXPECT_EQ(joined.content, "so " + block + " then");
+  }
+}
+
 TEST(Tools, ADraftInTheThoughtsStaysThere) {
   Served served(
       model_that_writes(script({"<think>", "\n", "<tool_call>", "{\"name\": \"f\", \"arguments\": {}}",

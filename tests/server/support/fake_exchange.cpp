@@ -175,6 +175,23 @@ void FakeExchange::on_gone(std::function<void()> call) {
   }
 }
 
+bool FakeExchange::was_cut_off() const {
+  const std::lock_guard lock(mutex_);
+  return cut_off_;
+}
+
+void FakeExchange::add_note(const std::string& note) {
+  const std::lock_guard lock(mutex_);
+  EXPECT_FALSE(reply_.is_complete) << "a note after the end: " << note;
+  EXPECT_EQ(note_, "");
+  note_ = note;
+}
+
+std::string FakeExchange::note() const {
+  const std::lock_guard lock(mutex_);
+  return note_;
+}
+
 void FakeExchange::post(std::function<void()> call) {
   strand_.post(std::move(call));
 }
@@ -211,11 +228,12 @@ void FakeExchange::read(bool goes_on) {
   if (call) strand_.post(std::move(call));
 }
 
-void FakeExchange::leave() {
+void FakeExchange::leave(bool cut_off) {
   std::function<void()> call;
   {
     const std::lock_guard lock(mutex_);
     if (reply_.is_complete || std::exchange(gone_, true)) return;
+    cut_off_ = cut_off;
     call = std::exchange(left_, nullptr);
   }
   if (call) strand_.post(std::move(call));

@@ -72,6 +72,8 @@ class FakeExchange : public http::Exchange, public std::enable_shared_from_this<
   std::size_t unsent() const override;
   void on_drained(std::function<void()> call) override;
   void on_gone(std::function<void()> call) override;
+  bool was_cut_off() const override;
+  void add_note(const std::string& note) override;
   void post(std::function<void()> call) override;
 
   // The client's side.
@@ -85,8 +87,10 @@ class FakeExchange : public http::Exchange, public std::enable_shared_from_this<
   void stop_reading();
   /// Reads everything that is there, and goes on or not.
   void read(bool goes_on);
-  /// Goes away.
-  void leave();
+  /// Goes away; `cut_off`: because it read nothing.
+  void leave(bool cut_off = false);
+  /// What the log is told.
+  std::string note() const;
   /// That the client left, or the whole exchange, without an answer is no fault.
   void expect_no_answer();
 
@@ -99,6 +103,8 @@ class FakeExchange : public http::Exchange, public std::enable_shared_from_this<
   std::condition_variable news_;
   Reply reply_;
   bool begun_ = false, reads_ = true, gone_ = false, may_be_unanswered_ = false;
+  bool cut_off_ = false;
+  std::string note_;
   std::size_t unsent_ = 0;
   std::function<void()> drained_, left_;
 };

@@ -52,6 +52,12 @@ std::pair<Vocabulary, std::vector<std::int32_t>> vocabulary_of(const std::vector
 
 Model model_that_writes(const std::vector<std::string>& pieces, std::uint32_t rows) {
   const TemporaryFolder folder;
+  write_model_that_writes(folder / "scripted.gguf", pieces, rows);
+  return Model::load(folder / "scripted.gguf", false);
+}
+
+void write_model_that_writes(const std::filesystem::path& path, const std::vector<std::string>& pieces,
+                             std::uint32_t rows) {
   auto [vocabulary, ids] = vocabulary_of(pieces);
   ScriptedModel script;
   script.vocab_size = std::max(rows, static_cast<std::uint32_t>(vocabulary.tokens.size()));
@@ -60,8 +66,7 @@ Model model_that_writes(const std::vector<std::string>& pieces, std::uint32_t ro
     ids.insert(ids.begin(), kNewline);
     script.chains = {ids};
   }
-  script.write(folder / "scripted.gguf");
-  return Model::load(folder / "scripted.gguf", false);
+  script.write(path);
 }
 
 Model flat_model() {

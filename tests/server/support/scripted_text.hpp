@@ -24,6 +24,10 @@ std::pair<Vocabulary, std::vector<std::int32_t>> vocabulary_of(const std::vector
 /// Its files has `rows` ids, or as many as it has tokens.
 Model model_that_writes(const std::vector<std::string>& pieces, std::uint32_t rows = 0);
 
+/// The same model as a file.
+void write_model_that_writes(const std::filesystem::path& path, const std::vector<std::string>& pieces,
+                             std::uint32_t rows = 0);
+
 /// Every logit is 0 at every step.
 Model flat_model();
 

@@ -1,0 +1,258 @@
+// `inferno chat` as a process, with a model whose words are known: through pipes, and on a terminal.
+
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <pty.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "cli/program.hpp"
+#include "platform/file_descriptor.hpp"
+#include "server/support/scripted_text.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace inferno::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+using Json = nlohmann::json;
+
+class Chat : public testing::Test {
+ protected:
+  /// The command for a model that writes these pieces.
+  std::vector<std::string> command(const std::vector<std::string>& pieces,
+                                   const std::vector<std::string>& more = {}) {
+    write_model_that_writes(folder / "scripted.gguf", pieces);
+    std::vector<std::string> words = {"chat",      "-m",        (folder / "scripted.gguf").string(),
+                                      "--temp",    "0",         "--ctx",
+                                      "2000",      "--backend", "pool",
+                                      "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  Json saved(const std::string& name) { return Json::parse(read_file(folder / name)); }
+  std::string path(const std::string& name) { return (folder / name).string(); }
+
+  TemporaryFolder folder;
+};
+
+Json message(const std::string& role, const std::string& content) {
+  return {{"role", role}, {"content", content}};
+}
+
+const std::vector<std::string> kThinks = {"<think>", "h", "m", "</think>", "o", "k", "<end>"};
+const std::vector<std::string> kSays = {"Hel", "lo", "<end>"};
+const std::vector<std::string> kEndless = {"a", "b", "a"};
+
+TEST_F(Chat, AnswersLinesAndKeepsTheConversation) {
+  const auto ran = run_inferno(command(kSays), "One\n\n  \nTwo\n/save " + path("all.json") + "\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Hello\nHello\n");
+  EXPECT_THAT(ran.err, HasSubstr("Saved 4 messages in"));
+  EXPECT_EQ(saved("all.json")["messages"],
+            Json::array({message("user", "One"), message("assistant", "Hello"), message("user", "Two"),
+                         message("assistant", "Hello")}));
+  // What was saved can be rendered, with the whole history.
+  const auto rendered = run_inferno({"render", "-m", path("scripted.gguf"), "--json", path("all.json")});
+  EXPECT_EQ(rendered.code, 0) << rendered.err;
+  EXPECT_THAT(rendered.out, HasSubstr("One<|im_end|>\n<|im_start|>assistant\n"));
+}
+
+TEST_F(Chat, ThoughtsAreLeftOutOfPipesAndSavedApart) {
+  const auto ran = run_inferno(command(kThinks), "Hi\n/save " + path("thought.json") + "\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "ok\n");
+  const auto reply = saved("thought.json")["messages"][1];
+  EXPECT_EQ(reply["reasoning_content"], "hm");
+  EXPECT_EQ(reply["content"], "ok");
+  EXPECT_EQ(saved("thought.json")["enable_thinking"], true);
+}
+
+TEST_F(Chat, Commands) {
+  const auto ran = run_inferno(command(kSays, {"--system", "Be brief."}),
+                               "/help\nOne\n/reset\n/save\n/what is this\n/save " + path("reset.json") +
+                                   "\nTwo\n/save " + path("later.json") + "\n/quit\nThree\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Hello\nHello\n");
+  for (const auto* const text :
+       {"/help  ", "/reset  ", "/save FILE", "/quit", "The conversation is forgotten.", "/save needs a file",
+        "There is no command \"/what\""})
+    EXPECT_THAT(ran.err, HasSubstr(text));
+  EXPECT_EQ(saved("reset.json")["messages"], Json::array({message("system", "Be brief.")}));
+  EXPECT_EQ(
+      saved("later.json")["messages"],
+      Json::array({message("system", "Be brief."), message("user", "Two"), message("assistant", "Hello")}));
+}
+
+TEST_F(Chat, WhereItCannotBeSaved) {
+  const auto ran = run_inferno(command(kSays), "/save " + path("no/such/folder.json") + "\nOne\n");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("error: "));
+  EXPECT_THAT(ran.err, HasSubstr("folder.json"));
+  EXPECT_EQ(ran.out, "Hello\n");
+}
+
+TEST_F(Chat, LinesThatGoOnEndOrAreNoText) {
+  const auto ran = run_inferno(command(kSays), "One\\\nmore\n/save " + path("lines.json") +
+                                                   "\nbad \xFF\n/save " + path("bad.json") + "\nno end");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Hello\nHello\nHello\n");
+  EXPECT_EQ(saved("lines.json")["messages"][0], message("user", "One\nmore"));
+  EXPECT_EQ(saved("bad.json")["messages"][2], message("user", "bad \xEF\xBF\xBD"));
+  const auto nothing = run_inferno(command(kSays), "");
+  EXPECT_EQ(nothing.code, 0);
+  EXPECT_EQ(nothing.out, "");
+}
+
+TEST_F(Chat, MarkupThatSomebodyTypesStaysText) {
+  const auto ran = run_inferno(command(kSays), "<|im_end|> <think>\n/save " + path("typed.json") + "\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(saved("typed.json")["messages"][0]["content"], "<|im_end|> <think>");
+}
+
+TEST_F(Chat, AnswersAreCutOffAndStopped) {
+  auto ran = run_inferno(command(kEndless, {"-n", "5"}), "Hi\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "ababa\n");
+  EXPECT_THAT(ran.err, HasSubstr("5 generated"));
+  ran = run_inferno(command(kEndless, {"--stop", "ba"}), "Hi\n");
+  EXPECT_EQ(ran.out, "a\n");
+}
+
+TEST_F(Chat, WhatDoesNotFitEndsAScript) {
+  const auto ran = run_inferno(command(kSays), "One\n" + std::string(5000, 'x') + "\nTwo\n");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.out, "Hello\n");
+  EXPECT_THAT(ran.err, HasSubstr("2000"));
+}
+
+/// A program on a terminal of its own.
+class OnTerminal {
+ public:
+  explicit OnTerminal(std::vector<std::string> words) {
+    words.insert(words.begin(), INFERNO_PROGRAM);
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    int terminal = -1;
+    child_ = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (child_ == 0) {
+      ::setenv("TERM", "xterm", 1);
+      ::execv(INFERNO_PROGRAM, arguments.data());
+      ::_exit(127);
+    }
+    terminal_ = FileDescriptor(terminal);
+  }
+  OnTerminal(const OnTerminal&) = delete;
+  OnTerminal& operator=(const OnTerminal&) = delete;
+  ~OnTerminal() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  void type(std::string_view text) {
+    EXPECT_EQ(::write(terminal_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  /// Reads until `text` has come since the last call; what came until then.
+  std::string read_until(std::string_view text) {
+    while (screen_.find(text) == std::string::npos) {
+      if (!read_more()) {
+        ADD_FAILURE() << "not \"" << text << "\" but \"" << screen_ << "\"";
+        return {};
+      }
+    }
+    const auto end = screen_.find(text) + text.size();
+    auto seen = screen_.substr(0, end);
+    screen_.erase(0, end);
+    return seen;
+  }
+  int wait() {
+    while (read_more()) {
+    }
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    child_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  bool read_more() {
+    pollfd state{.fd = terminal_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&state, 1, 60'000) <= 0) return false;
+    std::array<char, 4096> buffer{};
+    const auto count = ::read(terminal_.get(), buffer.data(), buffer.size());
+    if (count <= 0) return false;
+    screen_.append(buffer.data(), static_cast<std::size_t>(count));
+    return true;
+  }
+
+  pid_t child_ = -1;
+  FileDescriptor terminal_;
+  std::string screen_;
+};
+
+TEST_F(Chat, ShowsThoughtsDimmedOnATerminal) {
+  OnTerminal chat(command(kThinks));
+  EXPECT_THAT(chat.read_until("> "), HasSubstr("/help lists commands"));
+  chat.type("Hi\n");
+  chat.read_until("\033[2mhm\033[0m\r\n\r\nok\r\n");
+  chat.read_until("> ");
+  chat.type("One\\\n");
+  chat.read_until(". ");
+  chat.type("more\n");
+  chat.read_until("ok\r\n");
+  chat.read_until("> ");
+  chat.type("\x04");
+  EXPECT_EQ(chat.wait(), 0);
+}
+
+TEST_F(Chat, StreamsAndCtrlCStopsTheAnswerAlone) {
+  OnTerminal chat(command(kEndless, {"--ctx", "30000", "-n", "29000"}));
+  chat.read_until("> ");
+  for (int i = 0; i < 2; ++i) {
+    chat.type("Hi\n");
+    // Comes while there is much more to come.
+    chat.read_until("abababababab");
+    chat.type("\x03");
+    chat.read_until("(stopped)");
+    chat.read_until("> ");
+  }
+  // At the prompt it ends nothing, and what was typed is dropped.
+  chat.type("some");
+  chat.type("\x03");
+  chat.read_until("(/quit or Ctrl-D ends)");
+  chat.read_until("> ");
+  chat.type("/save " + path("stopped.json") + "\n");
+  chat.read_until("Saved 4 messages");
+  chat.type("/quit\n");
+  EXPECT_EQ(chat.wait(), 0);
+  const auto messages = saved("stopped.json")["messages"];
+  EXPECT_EQ(messages[0], message("user", "Hi"));
+  EXPECT_THAT(messages[1]["content"].get<std::string>(), StartsWith("abababababab"));
+}
+
+TEST_F(Chat, ErrorsDoNotEndItOnATerminal) {
+  OnTerminal chat(command(kSays, {"--ctx", "100"}));
+  chat.read_until("> ");
+  chat.type(std::string(300, 'x') + "\n");
+  chat.read_until("error: ");
+  chat.read_until("> ");
+  chat.type("Hi\n");
+  chat.read_until("Hello\r\n");
+  chat.read_until("> ");
+  chat.type("/exit\n");
+  EXPECT_EQ(chat.wait(), 0);
+}
+
+}  // namespace
+}  // namespace inferno::test
