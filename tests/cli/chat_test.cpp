@@ -30,12 +30,12 @@ class Chat : public testing::Test {
  protected:
   /// The command for a model that writes these pieces.
   std::vector<std::string> command(const std::vector<std::string>& pieces,
-                                   const std::vector<std::string>& more = {}) {
+                                   const std::vector<std::string>& more = {},
+                                   const std::string& context = "2000") {
     write_model_that_writes(folder / "scripted.gguf", pieces);
-    std::vector<std::string> words = {"chat",      "-m",        (folder / "scripted.gguf").string(),
-                                      "--temp",    "0",         "--ctx",
-                                      "2000",      "--backend", "pool",
-                                      "--threads", "1"};
+    std::vector<std::string> words = {"chat",  "-m",    path("scripted.gguf"), "--temp", "0",
+                                      "--ctx", context, "--backend",           "pool",   "--threads",
+                                      "1"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -130,7 +130,7 @@ TEST_F(Chat, AnswersAreCutOffAndStopped) {
 
 TEST_F(Chat, WhatDoesNotFitEndsAScript) {
   const auto ran = run_inferno(command(kSays), "One\n" + std::string(5000, 'x') + "\nTwo\n");
-  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.code, 2);
   EXPECT_EQ(ran.out, "Hello\n");
   EXPECT_THAT(ran.err, HasSubstr("2000"));
 }
@@ -217,7 +217,7 @@ TEST_F(Chat, ShowsThoughtsDimmedOnATerminal) {
 }
 
 TEST_F(Chat, StreamsAndCtrlCStopsTheAnswerAlone) {
-  OnTerminal chat(command(kEndless, {"--ctx", "30000", "-n", "29000"}));
+  OnTerminal chat(command(kEndless, {"-n", "29000"}, "30000"));
   chat.read_until("> ");
   for (int i = 0; i < 2; ++i) {
     chat.type("Hi\n");
@@ -242,7 +242,7 @@ TEST_F(Chat, StreamsAndCtrlCStopsTheAnswerAlone) {
 }
 
 TEST_F(Chat, ErrorsDoNotEndItOnATerminal) {
-  OnTerminal chat(command(kSays, {"--ctx", "100"}));
+  OnTerminal chat(command(kSays, {}, "100"));
   chat.read_until("> ");
   chat.type(std::string(300, 'x') + "\n");
   chat.read_until("error: ");

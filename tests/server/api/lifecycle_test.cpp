@@ -136,7 +136,8 @@ TEST(Notes, CountTokensAndSayNothingElse) {
   const auto twice = 2 * usage["prompt_tokens"].get<int>();
   EXPECT_THAT(counted->note(), testing::MatchesRegex("prompt " + std::to_string(twice) +
                                                      " tokens \\([0-9]+ cached\\), generated 6"));
-  const auto streamed = served.post(kCompletions, {{"prompt", "x"}, {"stream", true}, {"max_tokens", 3}});
+  const auto streamed =
+      served.post(kCompletions, {{"prompt", "x"}, {"stream", true}, {"max_tokens", 3}, {"temperature", 0}});
   streamed->wait();
   EXPECT_EQ(streamed->note(), "prompt 1 tokens (0 cached), generated 3");
   const auto left = served.post(kChat, chat("Hi"));
