@@ -123,7 +123,7 @@ int serve(ServeSettings settings) {
              name, metrics.backend, metrics.device, metrics.context_limit, metrics.blocks_total,
              metrics.block_size, metrics.max_rows, metrics.max_queue);
   service.set_ready(engine,
-                    [&api](std::shared_ptr<http::Exchange> exchange) { api.handle(std::move(exchange)); });
+                    [&api](const std::shared_ptr<http::Exchange>& exchange) { api.handle(exchange); });
   signals.begin();
   (void)std::fputs(fmt::format("listening on {}\n", server.url()).c_str(), stderr);
   (void)std::fflush(stderr);
