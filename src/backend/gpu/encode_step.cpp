@@ -181,7 +181,8 @@ void StepEncoder::attend(std::size_t layer, const StepShape& shape, std::uint32_
                                     .block_size = static_cast<std::uint32_t>(cache_.layout().block_size),
                                     .first_tile = group.first_tile,
                                     .first_token = group.first_token,
-                                    .max_splits = buffers_.max_splits()};
+                                    .max_splits = buffers_.max_splits(),
+                                    .tile_tokens = group.tiles == group.tokens ? 1 : kTileTokens};
     recorder_.dispatch_indirect(
         Kernel::attend,
         {*buffers_.query_quants, *buffers_.query_scales, cache_.layer(layer), *buffers_.tables,

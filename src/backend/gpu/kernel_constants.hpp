@@ -143,6 +143,7 @@ struct AttendConstants {
   uint first_tile;   // the dispatch's z = 0
   uint first_token;  // token whose partials are the first
   uint max_splits;   // partials of a head of a token
+  uint tile_tokens;  // most tokens of any of the tiles; 0 if nobody knows
 };
 
 /// attend_one: prepare_heads, attend and merge of rows of one token.

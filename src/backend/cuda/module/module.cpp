@@ -172,12 +172,16 @@ cudaError_t launch_kernel(const Device& device, const Command& command) {
     if (error != cudaSuccess) return error;
   }
   // Buffers, constants, and the grid if it can be indirect; the runtime copies what these point to.
-  void* parameters[gpu::kMaxBindings + 2] = {};
+  void* parameters[gpu::kMaxBindings + 3] = {};
   unsigned count = 0;
   for (; count < launch.buffers; ++count) parameters[count] = const_cast<void**>(&command.buffers[count]);
   parameters[count++] = const_cast<unsigned char*>(command.constants);
   const void* indirect_grid = command.indirect_grid;
-  if (launch.indirect) parameters[count++] = &indirect_grid;
+  gpu::Grid given_grid = command.grid;
+  if (launch.indirect) {
+    parameters[count++] = &indirect_grid;
+    parameters[count++] = &given_grid;
+  }
   // The kernel may begin before the one before it ends; it waits for that itself (after_previous).
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -9,7 +9,7 @@
 namespace inferno::cuda {
 
 /// A kernel's parameters are its buffers in the order of their bindings, its constants struct, and, if
-/// `indirect`, a pointer to three u32 (or nullptr).
+/// `indirect`, a pointer to three u32 (or nullptr) and the grid of the command, which counts without it.
 struct Launch {
   const void* function = nullptr;
   dim3 grid;

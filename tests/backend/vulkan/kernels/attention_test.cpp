@@ -50,8 +50,9 @@ class VulkanAttentionTest : public VulkanDotTest {
     for (std::uint32_t block = 1; block < blocks; ++block) {
       for (std::uint32_t kv_head = 0; kv_head < heads.kv_heads; ++kv_head) {
         for (std::uint32_t offset = 0; offset < heads.block_size; ++offset) {
-          cache.put(cache.key(block, kv_head, offset),
-                    arith::quantize_vector(random.vector(heads.head_dim, 3.0F)));
+          auto key = random.vector(heads.head_dim, 3.0F);
+          if (broken && random.integer(0, 40) == 0) key[1] = kInfinity;
+          cache.put(cache.key(block, kv_head, offset), arith::quantize_vector(key));
           auto value = random.vector(heads.head_dim, random.uniform(0.0F, 2.0F));
           if (broken && random.integer(0, 40) == 0) value[0] = kInfinity;
           cache.put(cache.value(block, kv_head, offset), arith::quantize_vector(value));
@@ -105,11 +106,14 @@ class VulkanAttentionTest : public VulkanDotTest {
     const auto mixed = buffer(std::vector<float>(tokens * stride));
     const auto quants = buffer(std::vector<std::int8_t>(tokens * stride));
     const auto scales = buffer(std::vector<float>(tokens * stride / 32));
+    const auto most_tokens = std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+                               return a.tokens < b.tokens;
+                             })->tokens;
     run(Kernel::attend,
         {*query_value_buffer, *query_scale_buffer, *cache_buffer, *table_buffer, *tile_buffer, *statistics,
          *outputs},
         AttendConstants{heads.heads(), heads.kv_heads, heads.head_dim, heads.padded_dim(), heads.block_size,
-                        0, 0, max_splits},
+                        0, 0, max_splits, std::min(most_tokens, kTileTokens)},
         {max_splits, heads.kv_heads, u32(tiles.size() / 4)});
     const bool whole_blocks = heads.head_dim % 32 == 0;
     run(Kernel::merge, {*statistics, *outputs, *position_buffer, *mixed, *quants, *scales},
@@ -157,8 +161,24 @@ TEST_P(VulkanAttentionTest, ChunksOfPromptsBesideDecoding) {
   check({1, 8, 128, 32}, {{253, 9}, {7, 8}}, 3);
 }
 
+TEST_P(VulkanAttentionTest, BlocksAsLongAsSplits) {
+  std::uint32_t seed = 0;
+  for (const std::uint32_t head_dim : {64U, 128U}) {
+    for (const std::uint32_t group : {1U, 2U, 3U, 5U, 8U}) {
+      check({2, group, head_dim, 256}, {{0, 1}, {299, 1}, {255, 1}, {256, 1}, {1030, 1}, {7, 1}}, ++seed);
+      check({2, group, head_dim, 256}, {{0, 67}, {500, 40}, {255, 1}, {250, 13}, {600, 1}}, ++seed);
+    }
+    check({1, 2, head_dim, 256}, {{0, 530}}, ++seed);
+    check({3, 2, head_dim, 256}, {{700, 8}, {1016, 16}, {3, 21}}, ++seed);
+  }
+}
+
 TEST_P(VulkanAttentionTest, ValuesThatAreNotFiniteStayInTheirRow) {
   check({1, 2, 64, 16}, {{40, 1}, {5, 3}, {0, 1}, {300, 1}}, 4, true);
+  for (const std::uint32_t head_dim : {64U, 128U}) {
+    check({1, 2, head_dim, 256}, {{40, 1}, {5, 1}, {0, 1}, {300, 1}, {12, 1}}, 5, true);
+    check({1, 2, head_dim, 256}, {{0, 30}, {5, 3}, {0, 1}, {300, 9}}, 6, true);
+  }
 }
 
 INFERNO_WITHOUT_AND_WITH_DOT(VulkanAttentionTest);

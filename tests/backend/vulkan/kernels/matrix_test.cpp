@@ -133,8 +133,19 @@ TEST_P(VulkanMatrixTest, VectorsTimesInt8) {
 }
 
 TEST_P(VulkanMatrixTest, TilesTimesInt8) {
-  for (const auto& shape : std::initializer_list<Shape>{
-           {50, 96, 1}, {1, 32, 9}, {64, 256, 64}, {65, 288, 65}, {130, 1024, 7}, {3, 3072, 70}}) {
+  for (const auto& shape : std::initializer_list<Shape>{{50, 96, 1},
+                                                        {1, 32, 9},
+                                                        {64, 256, 64},
+                                                        {65, 288, 65},
+                                                        {130, 1024, 7},
+                                                        {3, 3072, 70},
+                                                        {40, 544, 16},
+                                                        {3216, 288, 33},
+                                                        {17, 4352, 40},
+                                                        {200, 800, 200},
+                                                        {70, 96, 130},
+                                                        {100, 2048, 101},
+                                                        {1601, 544, 450}}) {
     check_q8(shape, false, true);
   }
 }

@@ -1,13 +1,12 @@
-// Attention over the int8 cache: one split of 256 positions at a time, then the splits' merge.
+// Attention over the int8 cache, of any shape: one split of 256 positions at a time.
 
 #include "backend/cuda/module/kernels/attention.hpp"
-#include "backend/cuda/module/kernels/common.cuh"
+#include "backend/cuda/module/kernels/attention_items.cuh"
 
 namespace inferno::cuda {
 namespace {
 
 using gpu::AttendConstants;
-using gpu::MergeConstants;
 
 constexpr unsigned kThreads = 256;
 constexpr uint kSplit = arith::kSplit;
@@ -238,82 +237,38 @@ __device__ void attend_item(const Shared& shared, const Item& item, const std::i
   }
 }
 
-/// The grid is (splits, K, tiles), given or read from `indirect_grid`; workgroups take its items in turn.
+/// The grid is (splits, K, tiles), given or read from `indirect_grid`.
 __global__ void __launch_bounds__(kThreads)
     attend(const std::int8_t* query_quants, const float* query_scales, const std::byte* cache,
            const uint* tables, const uint4* tiles, float2* statistics, float* outputs, AttendConstants c,
-           const uint* indirect_grid) {
+           const uint* indirect_grid, gpu::Grid given_grid) {
   after_previous();
   extern __shared__ __align__(16) std::byte memory[];
   const Shared shared(memory, c.padded_dim);
-  const bool indirect = indirect_grid != nullptr;
-  const uint splits = indirect ? indirect_grid[0] : gridDim.x;
-  const uint kv_heads = indirect ? indirect_grid[1] : gridDim.y;
-  const uint tile_count = indirect ? indirect_grid[2] : gridDim.z;
-  const std::uint64_t items = std::uint64_t{splits} * kv_heads * tile_count;
-  std::uint64_t index = blockIdx.x;
-  if (!indirect) index += gridDim.x * (blockIdx.y + std::uint64_t{gridDim.y} * blockIdx.z);
-  const std::uint64_t step = indirect ? gridDim.x : items;
-  for (; index < items; index += step) {
+  for_each_item(AttentionGrid(given_grid, indirect_grid), [&](uint split, uint kv_head, uint tile) {
     Item item{};
-    item.split = static_cast<uint>(index % splits);
-    item.kv_head = static_cast<uint>(index / splits % kv_heads);
-    item.tile = tiles[c.first_tile + index / splits / kv_heads];
+    item.split = split;
+    item.kv_head = kv_head;
+    item.tile = tiles[c.first_tile + tile];
     item.begin = item.split * kSplit;
     item.end = min(item.begin + kSplit, item.tile.z + item.tile.y);
     item.group = c.heads / c.kv_heads;
     item.blocks = c.padded_dim / arith::kBlock;
-    if (item.begin >= item.end) continue;
+    if (item.begin >= item.end) return;
     __syncthreads();  // the item before has been read
     attend_item(shared, item, query_quants, query_scales, cache, tables, statistics, outputs, c);
-  }
-}
-
-/// Splits of one head of one token, in ascending order. Grid (H, T'); a thread for each dimension of 32.
-__global__ void merge(const float2* statistics, const float* outputs, const uint* positions, float* mixed,
-                      std::int8_t* quants, float* scales, MergeConstants c) {
-  after_previous();
-  const uint head = blockIdx.x;
-  const uint token = c.first_token + blockIdx.y;
-  const uint splits = positions[token] / kSplit + 1;
-  const std::size_t first = (std::size_t{blockIdx.y} * c.heads + head) * c.max_splits;
-  statistics += first;
-  outputs += first * c.padded_dim;
-  float maximum = statistics[0].x;
-  for (uint s = 1; s < splits; ++s) {
-    if (statistics[s].x > maximum) maximum = statistics[s].x;
-  }
-  for (uint d = threadIdx.x; d < c.padded_dim; d += blockDim.x) {
-    float sum = 0.0F;
-    float denominator = 0.0F;
-    for (uint s = 0; s < splits; ++s) {
-      const float2 split = statistics[s];
-      const float factor = arith::exponential(arith::subtract(split.x, maximum));
-      denominator = add(denominator, multiply(factor, split.y));
-      sum = add(sum, multiply(factor, outputs[std::size_t{s} * c.padded_dim + d]));
-    }
-    const float value = multiply(sum, arith::reciprocal(denominator));
-    const std::size_t at = std::size_t{token} * c.stride + head * c.head_dim + d;
-    if ((c.write & gpu::kWriteFloats) != 0 && d < c.head_dim) mixed[at] = value;
-    if ((c.write & gpu::kWriteQuants) != 0) {
-      quantize_block(value, quants + at - lane_index(), scales + at / arith::kBlock);
-    }
-  }
+  });
 }
 
 }  // namespace
 
 Launch plan_attend(const Command& command) {
-  if (const Launch tiles = plan_attend_tiles(command); tiles.function != nullptr) return tiles;
   const auto& c = constants_of<AttendConstants>(command);
-  const dim3 grid = command.indirect_grid != nullptr ? dim3(kIndirectGroups)
-                                                     : dim3(command.grid.x, command.grid.y, command.grid.z);
-  return {address_of(attend), grid, dim3(kThreads), Shared::bytes(c.padded_dim), 7, true};
-}
-
-Launch plan_merge(const Command& command) {
-  const auto& c = constants_of<MergeConstants>(command);
-  return {address_of(merge), dim3(command.grid.x, command.grid.y), dim3(min(c.padded_dim, 1024U)), 0, 6};
+  if (c.block_size == kSplit && (c.head_dim == 64 || c.head_dim == 128)) {
+    return c.tile_tokens == 1 ? plan_attend_rows(command) : plan_attend_tiles(command);
+  }
+  constexpr unsigned kGroups = 132 * 6;  // they take items in turn
+  return {address_of(attend), dim3(kGroups), dim3(kThreads), Shared::bytes(c.padded_dim), 7, true};
 }
 
 }  // namespace inferno::cuda

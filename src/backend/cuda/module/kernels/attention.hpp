@@ -4,10 +4,9 @@
 
 namespace inferno::cuda {
 
-/// Workgroups of a dispatch whose size only the device knows: they take its workgroups in turn.
-inline constexpr unsigned kIndirectGroups = 132 * 6;
-
-/// attend on the tensor cores; no function if the shape is not for them.
+// attend for heads of 64 and 128 elements and cache blocks of 256 positions: of any tiles, and of tiles of
+// one token.
 Launch plan_attend_tiles(const Command& command);
+Launch plan_attend_rows(const Command& command);
 
 }  // namespace inferno::cuda

@@ -1,10 +1,14 @@
-// Attention for heads of 64 and 128 elements on the tensor cores: sixteen query heads of a tile at a time.
-// Scores are exact integer products per block of 32 dimensions, as are the sums of weights and values, so the
-// result is that of the plain kernel. A weight of 15 bits goes as two bytes: its products with a value are
-// those of the lower byte plus 256 times those of the upper one.
+// Attention of prompts, for heads of 64 and 128 elements and cache blocks of 256 positions, on the tensor
+// cores.
+//
+// A warp has a tile of tokens, sixteen of its query heads at a time, and one split: its 16 x 256 scores stay
+// in registers until they have become weights. Eight warps share the keys and values in shared memory; those
+// of the next item are copied there meanwhile. Scores are exact integer products per block of 32 dimensions,
+// as are the sums of weights and values, so the result is that of the plain kernel. A weight of 15 bits goes
+// as two bytes: its products with a value are those of the lower byte plus 256 times those of the upper one.
 
 #include "backend/cuda/module/kernels/attention.hpp"
-#include "backend/cuda/module/kernels/common.cuh"
+#include "backend/cuda/module/kernels/attention_items.cuh"
 #include "backend/cuda/module/kernels/mma.cuh"
 
 namespace inferno::cuda {
@@ -14,51 +18,44 @@ using gpu::AttendConstants;
 
 constexpr unsigned kThreads = 256;
 constexpr uint kWarps = kThreads / kWarp;
+constexpr uint kBundle = kWarps;  // tiles that a workgroup takes together
 constexpr uint kSplit = arith::kSplit;
 constexpr uint kQueries = kMmaRows;
-constexpr uint kSlices = kSplit / kWarp;
-/// Positions of a weight or value row, padded so that eight rows lie in different banks.
-constexpr uint kPositionStride = kSplit + 16;
-/// The same for values, which are written down the columns, too.
-constexpr uint kValueStride = kSplit + 8;
+constexpr uint kScoreTiles = kSplit / kMmaTokens;
+constexpr uint kChunkTiles = arith::kBlock / kMmaTokens;  // score tiles of a product of weights and values
+constexpr uint kChunks = kSplit / arith::kBlock;
+constexpr uint kGroups = 132;  // workgroups: what is in shared memory leaves room for one on a multiprocessor
+constexpr float kMinusInfinity = -__builtin_huge_valf();
+
+/// What is copied of a cache block's head. Chunks of 16 bytes are exclusive-ored, so that what a warp reads
+/// or writes at once lies in different banks.
+template <uint kBlocks>
+struct alignas(16) Copied {
+  static constexpr uint kDim = kBlocks * arith::kBlock;
+  std::byte keys[kSplit * kDim];  // [position][chunk, by key_swizzle]
+  float key_scales[kSplit][kBlocks];
+  float value_scales[kBlocks][kSplit];
+};
 
 template <uint kBlocks>
 struct alignas(16) Shared {
   static constexpr uint kDim = kBlocks * arith::kBlock;
-  static constexpr uint kQueryStride = kDim + 16;
-
-  std::int8_t values[kDim][kValueStride];                       // transposed
-  std::uint8_t weights[2][kBlocks][kQueries][kPositionStride];  // lower and upper bytes
-  float scores[kQueries][kSplit];
-  float value_scales[kBlocks][kSplit];
-  std::int8_t queries[kQueries][kQueryStride];
-  float query_scales[kQueries][kBlocks];
-  float weight_scales[kQueries][kBlocks];
+  Copied<kBlocks> copied[2];
+  std::byte values[kSplit * kDim];  // of the next item: [position][chunk, by value_swizzle]
+  std::byte turned[kDim * kSplit];  // of this one: [dimension][position, in the order of the products]
 };
 
-/// One KV head of one cache block of 256 positions, as cpu::BlockLayout has it.
 template <uint kBlocks>
-struct Head {
-  static constexpr uint kDim = kBlocks * arith::kBlock;
-  static constexpr std::size_t kPlane = std::size_t{kSplit} * kDim;
-  static constexpr std::size_t kScalePlane = std::size_t{kSplit} * kBlocks * sizeof(float);
-  static constexpr std::size_t kBytes = 2 * (kPlane + kScalePlane);
-  const std::byte* base;
-
-  __device__ const std::int8_t* keys() const { return reinterpret_cast<const std::int8_t*>(base); }
-  __device__ const float* key_scales() const { return reinterpret_cast<const float*>(base + kPlane); }
-  __device__ const std::int8_t* values() const {
-    return reinterpret_cast<const std::int8_t*>(base + kPlane + kScalePlane);
-  }
-  __device__ const float* value_scales() const {
-    return reinterpret_cast<const float*>(base + 2 * kPlane + kScalePlane);
-  }
-};
-
-__device__ void load_matrices(const void* row, uint (&words)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-               : "r"(static_cast<uint>(__cvta_generic_to_shared(row))));
+__device__ uint key_swizzle(uint position) {
+  constexpr uint kRowChunks = kBlocks * 2;
+  return position * kRowChunks / 8 % kRowChunks;
+}
+template <uint kBlocks>
+__device__ uint value_swizzle(uint position) {
+  return position / 2 * 2 % (kBlocks * 2);
+}
+__device__ uint turned_swizzle(uint dim) {
+  return (dim / 4 + dim % 4 * 2) % 8;
 }
 
 /// d += a b with unsigned a (weights) and signed b (values).
@@ -68,29 +65,137 @@ __device__ void mma_u8s8(const uint (&a)[4], uint b0, uint b1, int (&d)[4]) {
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-
-/// Fragment a of 16 rows, `stride` bytes apart, and their bytes [first, first + 32).
-__device__ void load_rows(const void* rows, uint stride, uint first, uint (&a)[4]) {
-  const uint matrix = lane_index() / 8;
-  const uint row = matrix % 2 * 8 + lane_index() % 8;
-  load_matrices(static_cast<const std::byte*>(rows) + row * stride + first + matrix / 2 * 16, a);
+/// The same with signed a.
+__device__ void mma_s8s8(const uint (&a)[4], uint b0, uint b1, int (&d)[4]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// Value rows of `seen` positions, four by four bytes turned; what is not seen is zero.
+/// A tile: first token, tokens, position of the first, offset of the row's table.
+struct Tile {
+  uint token, tokens, position, table;
+};
+
+/// What a workgroup does at a time: the tiles of a bundle that see the same cache block in a split.
+struct Job {
+  bool valid;
+  uint split, kv_head;
+  uint block;    // of the cache
+  uint seen;     // positions that any of the tiles sees
+  uint members;  // a bit for each warp
+  Tile tile;     // this warp's
+};
+
+/// Finds a workgroup's jobs, one after the other; every warp does so by itself.
+class Jobs {
+ public:
+  __device__ Jobs(const AttentionGrid& grid, const uint* tables, const uint4* tiles)
+      : grid_(grid), tables_(tables), tiles_(tiles), bundles_((grid.tiles + kBundle - 1) / kBundle) {
+    items_ = std::uint64_t{grid.splits} * grid.kv_heads * bundles_;
+    item_ = blockIdx.x;
+    if (item_ < items_) look();
+  }
+
+  __device__ Job next() {
+    while (pending_ == 0) {
+      if (item_ >= items_) return {};
+      item_ += gridDim.x;
+      if (item_ >= items_) return {};
+      look();
+    }
+    const uint leader = __ffs(static_cast<int>(pending_)) - 1;
+    const uint block = __shfl_sync(kAllLanes, block_, leader);
+    const bool mine = (pending_ >> lane_index() & 1U) != 0 && block_ == block;
+    Job job{true,
+            split_,
+            kv_head_,
+            block,
+            __reduce_max_sync(kAllLanes, mine ? seen_ : 0U),
+            __ballot_sync(kAllLanes, mine),
+            {}};
+    pending_ &= ~job.members;
+    const uint warp = threadIdx.x / kWarp;
+    job.tile = {__shfl_sync(kAllLanes, tile_.token, warp), __shfl_sync(kAllLanes, tile_.tokens, warp),
+                __shfl_sync(kAllLanes, tile_.position, warp), __shfl_sync(kAllLanes, tile_.table, warp)};
+    return job;
+  }
+
+ private:
+  /// Lane i looks at tile i of the item's bundle.
+  __device__ void look() {
+    const uint bundle = static_cast<uint>(item_ % bundles_);
+    kv_head_ = static_cast<uint>(item_ / bundles_ % grid_.kv_heads);
+    split_ = static_cast<uint>(item_ / bundles_ / grid_.kv_heads);
+    const uint index = bundle * kBundle + lane_index();
+    bool sees = false;
+    if (lane_index() < kBundle && index < grid_.tiles) {
+      const uint4 tile = tiles_[index];
+      tile_ = {tile.x, tile.y, tile.z, tile.w};
+      const uint end = tile_.position + tile_.tokens;
+      sees = split_ * kSplit < end;
+      if (sees) {
+        seen_ = min(kSplit, end - split_ * kSplit);
+        block_ = tables_[tile_.table + split_];
+      }
+    }
+    pending_ = __ballot_sync(kAllLanes, sees);
+  }
+
+  AttentionGrid grid_;
+  const uint* tables_;
+  const uint4* tiles_;
+  uint bundles_;
+  std::uint64_t items_, item_;
+  uint split_ = 0, kv_head_ = 0;
+  uint pending_ = 0;  // tiles of the item that still have to be done
+  // Of the lane's tile.
+  Tile tile_ = {};
+  uint seen_ = 0, block_ = 0;
+};
+
 template <uint kBlocks>
-__device__ void load_values(Shared<kBlocks>& shared, const Head<kBlocks>& head, uint seen) {
+__device__ void fetch(Shared<kBlocks>& shared, Copied<kBlocks>& copied, const CachedHead<kBlocks>& head,
+                      uint seen) {
   constexpr uint kDim = Shared<kBlocks>::kDim;
-  // A warp turns 32 dimensions of 16 positions: whole sectors are read, and few banks are written twice.
-  for (uint i = threadIdx.x; i < kDim / 4 * (kSplit / 4); i += kThreads) {
-    const uint piece = i / kWarp;
-    const uint dim = (piece % kBlocks * 8 + i % 8) * 4;
-    const uint position = (piece / kBlocks * 4 + i % kWarp / 8) * 4;
+  constexpr uint kRowChunks = kDim / kChunk;
+  for (uint i = threadIdx.x; i < seen * kRowChunks; i += kThreads) {
+    const uint position = i / kRowChunks;
+    const uint chunk = i % kRowChunks;
+    copy_ahead<16>(copied.keys + position * kDim + (chunk ^ key_swizzle<kBlocks>(position)) * kChunk,
+                   head.keys() + i * kChunk);
+    copy_ahead<16>(shared.values + position * kDim + (chunk ^ value_swizzle<kBlocks>(position)) * kChunk,
+                   head.values() + i * kChunk);
+  }
+  for (uint i = threadIdx.x; i < seen; i += kThreads) {
+    copy_ahead<kBlocks * 4>(copied.key_scales[i], head.key_scales() + i * kBlocks);
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b) {
+      copy_ahead<4>(&copied.value_scales[b][i], head.value_scales() + i * kBlocks + b);
+    }
+  }
+}
+
+/// Values as the products take them, four positions of four dimensions at a time: bytes 4q.. of sixteen
+/// positions are those at 2q, 2q + 1, 8 + 2q and 9 + 2q, whose weights one lane has.
+template <uint kBlocks>
+__device__ void turn_values(Shared<kBlocks>& shared, uint seen) {
+  constexpr uint kDim = Shared<kBlocks>::kDim;
+  const uint lane = lane_index();
+  const uint quad = lane % 4;
+  // A warp: 32 dimensions (8 words) of 16 positions that become 16 bytes next to each other.
+  const uint pieces = kBlocks * 2 * ((seen + arith::kBlock - 1) / arith::kBlock);
+  for (uint piece = threadIdx.x / kWarp; piece < pieces; piece += kWarps) {
+    const uint dim = (piece % kBlocks * 8 + lane / 4) * 4;
+    const uint sixteen = piece / kBlocks;
     uint row[4];
 #pragma unroll
     for (uint k = 0; k < 4; ++k) {
-      row[k] = position + k < seen
-                   ? *reinterpret_cast<const uint*>(head.values() + std::size_t{position + k} * kDim + dim)
-                   : 0U;
+      const uint position = sixteen * 16 + k / 2 * 8 + quad * 2 + k % 2;
+      row[k] = *reinterpret_cast<const uint*>(shared.values + position * kDim +
+                                              (dim / kChunk ^ value_swizzle<kBlocks>(position)) * kChunk +
+                                              dim % kChunk);
     }
     const uint low01 = __byte_perm(row[0], row[1], 0x5140);  // dims 0, 1 of positions 0, 1
     const uint low23 = __byte_perm(row[2], row[3], 0x5140);
@@ -99,239 +204,325 @@ __device__ void load_values(Shared<kBlocks>& shared, const Head<kBlocks>& head, 
     const uint turned[4] = {__byte_perm(low01, low23, 0x5410), __byte_perm(low01, low23, 0x7632),
                             __byte_perm(high01, high23, 0x5410), __byte_perm(high01, high23, 0x7632)};
 #pragma unroll
-    for (uint k = 0; k < 4; ++k) *reinterpret_cast<uint*>(&shared.values[dim + k][position]) = turned[k];
-  }
-  for (uint i = threadIdx.x; i < seen * kBlocks; i += kThreads) {
-    shared.value_scales[i % kBlocks][i / kBlocks] = head.value_scales()[i];
+    for (uint k = 0; k < 4; ++k) {
+      *reinterpret_cast<uint*>(shared.turned + (dim + k) * kSplit +
+                               (sixteen ^ turned_swizzle(dim + k)) * kChunk + quad * 4) = turned[k];
+    }
   }
 }
 
-/// Scores of the warp's 32 positions.
+/// Sixteen query heads of a tile over a split. A lane has queries g = lane / 4 and g + 8, of each eight
+/// positions those at 2 (lane % 4) and one further.
 template <uint kBlocks>
-__device__ void score(Shared<kBlocks>& shared, const Head<kBlocks>& head, uint seen) {
-  constexpr uint kDim = Shared<kBlocks>::kDim;
-  const uint lane = lane_index();
-  const uint first = threadIdx.x / kWarp * kWarp;
-  uint a[kBlocks][4];
-  float query_scales[2][kBlocks];
-#pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) {
-    load_rows(shared.queries, Shared<kBlocks>::kQueryStride, b * arith::kBlock, a[b]);
-    query_scales[0][b] = shared.query_scales[lane / 4][b];
-    query_scales[1][b] = shared.query_scales[lane / 4 + 8][b];
+struct Queries {
+  static constexpr uint kDim = kBlocks * arith::kBlock;
+  uint first, count;        // query heads [tokens][group] of the tile
+  uint positions[2];        // that the lane's queries see
+  uint full, most;          // that all of them see; that any does
+  float p[kScoreTiles][4];  // scores, then their exponentials
+
+  __device__ bool seen(uint tile, uint i) const {
+    return tile * kMmaTokens + lane_index() % 4 * 2 + i % 2 < positions[i / 2];
   }
+  __device__ bool is_whole(uint tile) const { return (tile + 1) * kMmaTokens <= full; }
+
+  __device__ __forceinline__ void score(const Copied<kBlocks>& copied, const uint (&a)[kBlocks][4],
+                                        const float (&query_scales)[2][kBlocks]) {
+    const uint lane = lane_index();
+    const uint matrix = lane / 8;
+    const uint row = lane % 8;
 #pragma unroll
-  for (uint n = 0; n < kWarp / kMmaTokens; ++n) {
-    const uint column = first + n * kMmaTokens;
-    if (column >= seen) break;
-    // Positions behind `seen` may hold anything: their scores are not looked at.
-    const auto* key =
-        reinterpret_cast<const uint*>(head.keys() + std::size_t{column + lane / 4} * kDim) + lane % 4;
-    const float* scales = head.key_scales() + std::size_t{column + lane % 4 * 2} * kBlocks;
-    float sums[4] = {};
+    for (uint n = 0; n < kScoreTiles; ++n) {
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) {
-      const uint words[2] = {key[b * 8], key[b * 8 + 4]};
-      int dots[4];
-      mma_s8(a[b], words, kDotStart, dots);
+      for (float& score : p[n]) score = kMinusInfinity;
+      if (n * kMmaTokens >= most) continue;
+      const uint position = n * kMmaTokens + row;
+      float scales[2][kBlocks];
+#pragma unroll
+      for (uint i = 0; i < 2; ++i) {
+        const float* from = copied.key_scales[n * kMmaTokens + lane % 4 * 2 + i];
+#pragma unroll
+        for (uint b = 0; b < kBlocks; b += 2) {
+          const auto two = *reinterpret_cast<const float2*>(from + b);
+          scales[i][b] = two.x;
+          scales[i][b + 1] = two.y;
+        }
+      }
+      float sums[4] = {};
+#pragma unroll
+      for (uint b = 0; b < kBlocks; b += 2) {
+        uint words[4];  // of two blocks
+        load_matrices(
+            copied.keys + position * kDim + ((2 * b + matrix) ^ key_swizzle<kBlocks>(position)) * kChunk,
+            words);
+#pragma unroll
+        for (uint j = 0; j < 2; ++j) {
+          const uint key[2] = {words[2 * j], words[2 * j + 1]};
+          int dots[4];
+          mma_s8(a[b + j], key, kDotStart, dots);
+#pragma unroll
+          for (uint i = 0; i < 4; ++i) {
+            const float scaled = multiply(dot_to_float(dots[i]), scales[i % 2][b + j]);
+            sums[i] = add(sums[i], multiply(scaled, query_scales[i / 2][b + j]));
+          }
+        }
+      }
+      if (is_whole(n)) {
+#pragma unroll
+        for (uint i = 0; i < 4; ++i) p[n][i] = sums[i];
+      } else {
+#pragma unroll
+        for (uint i = 0; i < 4; ++i) p[n][i] = seen(n, i) ? sums[i] : kMinusInfinity;
+      }
+    }
+  }
+
+  /// Scores to exponentials. `poison` is 0, or NaN where a score is not finite: exponentials have no meaning
+  /// then, and what is made of them must become NaN.
+  __device__ __forceinline__ void exponentiate(float (&maximum)[2], float (&denominator)[2],
+                                               float (&poison)[2]) {
+#pragma unroll
+    for (uint r = 0; r < 2; ++r) {
+      float largest = kMinusInfinity;
+#pragma unroll
+      for (uint n = 0; n < kScoreTiles; ++n) {
+        largest = larger_or_nan(largest, p[n][2 * r]);
+        largest = larger_or_nan(largest, p[n][2 * r + 1]);
+      }
+      largest = larger_or_nan(largest, __shfl_xor_sync(kAllLanes, largest, 1));
+      maximum[r] = larger_or_nan(largest, __shfl_xor_sync(kAllLanes, largest, 2));
+    }
+    // Partial sum j is of positions j, j + 32, ...: the lane has 8 (n % 4) + 2 (lane % 4) and one further.
+    float partial[2][kChunkTiles][2] = {};
+#pragma unroll
+    for (uint n = 0; n < kScoreTiles; ++n) {
+      if (n * kMmaTokens >= most) {
+#pragma unroll
+        for (float& value : p[n]) value = 0.0F;
+        continue;
+      }
 #pragma unroll
       for (uint i = 0; i < 4; ++i) {
-        const float scaled = multiply(dot_to_float(dots[i]), scales[i % 2 * kBlocks + b]);
-        sums[i] = add(sums[i], multiply(scaled, query_scales[i / 2][b]));
+        p[n][i] = exponential_of_negative(arith::subtract(p[n][i], maximum[i / 2]));
+      }
+      if (!is_whole(n)) {
+#pragma unroll
+        for (uint i = 0; i < 4; ++i) p[n][i] = seen(n, i) ? p[n][i] : 0.0F;
+      }
+#pragma unroll
+      for (uint i = 0; i < 4; ++i) {
+        float& sum = partial[i / 2][n % kChunkTiles][i % 2];
+        sum = add(sum, p[n][i]);
       }
     }
 #pragma unroll
-    for (uint i = 0; i < 4; ++i) {
-      shared.scores[lane / 4 + i / 2 * 8][column + lane % 4 * 2 + i % 2] = sums[i];
+    for (uint r = 0; r < 2; ++r) {
+      float sums[2];
+#pragma unroll
+      for (uint i = 0; i < 2; ++i) {
+        const auto& of = partial[r];
+        sums[i] = add(add(of[0][i], of[2][i]), add(of[1][i], of[3][i]));  // 16 apart, then 8
+        sums[i] = add(sums[i], __shfl_xor_sync(kAllLanes, sums[i], 2));   // 4
+        sums[i] = add(sums[i], __shfl_xor_sync(kAllLanes, sums[i], 1));   // 2
+      }
+      poison[r] = arith::subtract(maximum[r], maximum[r]);
+      denominator[r] = add(add(sums[0], sums[1]), poison[r]);
     }
   }
-}
 
-/// One warp, one query: maximum, denominator, and the weights as two bytes. `count` positions are seen; none:
-/// zeros.
-template <uint kBlocks>
-__device__ void weigh(Shared<kBlocks>& shared, uint query, uint count, float2* statistics) {
-  const uint lane = lane_index();
-  const float* scores = shared.scores[query];
-  float p[kSlices];
-  float maximum = scores[0];
+  /// Exponential times value scale of block b.
+  __device__ __forceinline__ void weigh(const Copied<kBlocks>& copied, uint b, uint n,
+                                        float (&weights)[4]) const {
+    const auto scale =
+        *reinterpret_cast<const float2*>(&copied.value_scales[b][n * kMmaTokens + lane_index() % 4 * 2]);
 #pragma unroll
-  for (uint i = 0; i < kSlices; ++i) {
-    p[i] = scores[i * kWarp + lane];
-    if (i * kWarp + lane < count && p[i] > maximum) maximum = p[i];
+    for (uint i = 0; i < 4; ++i) weights[i] = multiply(p[n][i], i % 2 == 0 ? scale.x : scale.y);
+    if (is_whole(n)) return;
+      // Behind what is seen the scales are of other tokens' positions, or of nothing.
+#pragma unroll
+    for (uint i = 0; i < 4; ++i) weights[i] = seen(n, i) ? weights[i] : 0.0F;
   }
+
+  /// Outputs of block b: `low` + 256 `high`, and what one step of them is worth.
+  __device__ __forceinline__ void sum_values(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied,
+                                             uint b, int (&low)[kChunkTiles][4], int (&high)[kChunkTiles][4],
+                                             float (&scale)[2]) const {
+    float largest[2] = {0.0F, 0.0F};
 #pragma unroll
-  for (unsigned half = kWarp / 2; half > 0; half /= 2) {
-    const float other = __shfl_xor_sync(kAllLanes, maximum, half);
-    if (other > maximum) maximum = other;
-  }
-  float denominator = 0.0F;
+    for (uint n = 0; n < kScoreTiles; ++n) {
+      if (n * kMmaTokens >= most) continue;
+      float weights[4];
+      weigh(copied, b, n, weights);
 #pragma unroll
-  for (uint i = 0; i < kSlices; ++i) {
-    p[i] = i * kWarp + lane < count ? arith::exponential(arith::subtract(p[i], maximum)) : 0.0F;
-    denominator = add(denominator, p[i]);
-  }
-  denominator = tree_sum(denominator);
-  if (lane == 0 && statistics != nullptr) *statistics = make_float2(maximum, denominator);
-#pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) {
-    float a[kSlices];
-    uint largest = 0;
-#pragma unroll
-    for (uint i = 0; i < kSlices; ++i) {
-      // Behind `count` the scales are of other tokens' positions, or of nothing.
-      a[i] = i * kWarp + lane < count ? multiply(p[i], shared.value_scales[b][i * kWarp + lane]) : 0.0F;
-      largest = max(largest, arith::magnitude_bits(a[i]));
+      for (uint i = 0; i < 4; ++i) largest[i / 2] = larger_or_nan(largest[i / 2], fabsf(weights[i]));
     }
-    largest = __reduce_max_sync(kAllLanes, largest);
-    const float inverse = arith::block_inverse(largest, arith::kWeightLevels);
+    float inverse[2];
 #pragma unroll
-    for (uint i = 0; i < kSlices; ++i) {
+    for (uint r = 0; r < 2; ++r) {
+      largest[r] = larger_or_nan(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 1));
+      largest[r] = larger_or_nan(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 2));
+      const uint bits = arith::magnitude_bits(largest[r]);
+      scale[r] = arith::block_scale(bits, arith::kWeightStep);
+      inverse[r] = arith::block_inverse(bits, arith::kWeightLevels);
+    }
+    const uint lane = lane_index();
+    const uint matrix = lane / 8;
+#pragma unroll
+    for (uint chunk = 0; chunk < kChunks; ++chunk) {
+      if (chunk * arith::kBlock >= most) continue;
       // A weight is negative only if a scale is: two's complement keeps the bytes' sum true modulo 2^16, and
-      // the upper byte is taken as signed.
-      const int weight = arith::quantize(a[i], inverse);
-      shared.weights[0][b][query][i * kWarp + lane] = static_cast<std::uint8_t>(weight & 0xFF);
-      shared.weights[1][b][query][i * kWarp + lane] = static_cast<std::uint8_t>(weight >> 8);
+      // the upper byte is taken as signed. Two tiles' weights of a query are four bytes next to each other.
+      uint low_bytes[4], high_bytes[4];
+#pragma unroll
+      for (uint half = 0; half < 2; ++half) {
+        uint pairs[2][2];  // [query][tile]: lower bytes of two weights, then the upper ones
+#pragma unroll
+        for (uint t = 0; t < 2; ++t) {
+          float weights[4];
+          weigh(copied, b, chunk * kChunkTiles + half * 2 + t, weights);
+          uint bits[4];  // what is rounded stands in the low 16 bits
+#pragma unroll
+          for (uint i = 0; i < 4; ++i) {
+            bits[i] = __float_as_uint(add(multiply(weights[i], inverse[i / 2]), arith::kRounder));
+          }
+          pairs[0][t] = __byte_perm(bits[0], bits[1], 0x5140);
+          pairs[1][t] = __byte_perm(bits[2], bits[3], 0x5140);
+        }
+#pragma unroll
+        for (uint r = 0; r < 2; ++r) {
+          low_bytes[2 * half + r] = __byte_perm(pairs[r][0], pairs[r][1], 0x5410);
+          high_bytes[2 * half + r] = __byte_perm(pairs[r][0], pairs[r][1], 0x7632);
+        }
+      }
+#pragma unroll
+      for (uint n = 0; n < kChunkTiles; n += 2) {
+        const uint dim = b * arith::kBlock + (n + matrix / 2) * kMmaTokens + lane % 8;
+        uint words[4];
+        load_matrices(
+            shared.turned + dim * kSplit + ((2 * chunk + matrix % 2) ^ turned_swizzle(dim)) * kChunk, words);
+#pragma unroll
+        for (uint j = 0; j < 2; ++j) {
+          mma_u8s8(low_bytes, words[2 * j], words[2 * j + 1], low[n + j]);
+          mma_s8s8(high_bytes, words[2 * j], words[2 * j + 1], high[n + j]);
+        }
+      }
     }
-    if (lane == 0) shared.weight_scales[query][b] = arith::block_scale(largest, arith::kWeightStep);
-  }
-}
-
-/// The query heads [first, first + queries) of a tile, [tokens][group] as they stand, over one split.
-template <uint kBlocks>
-struct Item {
-  uint4 tile;  // first token, tokens, position of the first, offset of the table
-  uint split, kv_head, group, begin, end, first, queries;
-
-  __device__ std::size_t head(uint q, const AttendConstants& c) const {  // [T][H]
-    return std::size_t{tile.x + (first + q) / group} * c.heads + kv_head * group + (first + q) % group;
-  }
-  __device__ uint count(uint q) const { return min(end, tile.z + (first + q) / group + 1) - begin; }
-  __device__ std::size_t result(uint q, const AttendConstants& c) const {  // [T'][H][max_splits]
-    return (head(q, c) - std::size_t{c.first_token} * c.heads) * c.max_splits + split;
   }
 };
 
 template <uint kBlocks>
-__device__ void attend_queries(Shared<kBlocks>& shared, const Head<kBlocks>& cached,
-                               const Item<kBlocks>& item, const std::int8_t* query_quants,
-                               const float* query_scales, float2* statistics, float* outputs,
-                               const AttendConstants& c) {
+__device__ void attend_tile(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied, const Job& job,
+                            const std::int8_t* query_quants, const float* query_scales, float2* statistics,
+                            float* outputs, const AttendConstants& c) {
   constexpr uint kDim = Shared<kBlocks>::kDim;
-  const uint warp = threadIdx.x / kWarp;
+  const Tile& tile = job.tile;
   const uint lane = lane_index();
-  for (uint i = threadIdx.x; i < kQueries * kDim / 4; i += kThreads) {
-    const uint q = i / (kDim / 4);
-    const uint word = i % (kDim / 4);
-    reinterpret_cast<uint*>(shared.queries[q])[word] =
-        q < item.queries ? reinterpret_cast<const uint*>(query_quants + item.head(q, c) * kDim)[word] : 0U;
-  }
-  for (uint i = threadIdx.x; i < kQueries * kBlocks; i += kThreads) {
-    const uint q = i / kBlocks;
-    shared.query_scales[q][i % kBlocks] =
-        q < item.queries ? query_scales[item.head(q, c) * kBlocks + i % kBlocks] : 0.0F;
-  }
-  __syncthreads();
-  score(shared, cached, item.end - item.begin);
-  __syncthreads();
+  const uint group = c.heads / c.kv_heads;
+  const uint begin = job.split * kSplit;
+  // Query heads of tokens before the split see nothing of it.
+  const uint skipped = begin > tile.position ? begin - tile.position : 0;
+  const uint all = tile.tokens * group;
+  Queries<kBlocks> queries;
+  for (queries.first = skipped * group; queries.first < all; queries.first += kQueries) {
+    queries.count = min(kQueries, all - queries.first);
+    const auto seen_by = [&](uint q) {
+      return min(kSplit, tile.position + (queries.first + min(q, queries.count - 1)) / group + 1 - begin);
+    };
+    queries.full = seen_by(0);
+    queries.most = seen_by(queries.count - 1);
+    uint a[kBlocks][4];
+    float scales[2][kBlocks];
+    std::size_t results[2];  // [T'][H][max_splits]
 #pragma unroll
-  for (uint i = 0; i < kQueries / kWarps; ++i) {
-    const uint q = i * kWarps + warp;
-    if (q < item.queries) weigh(shared, q, item.count(q), statistics + item.result(q, c));
-  }
-  __syncthreads();
-  // Each warp has the dimensions of an eighth of the head.
-  constexpr uint kTiles = kDim / kWarps / kMmaTokens;
-  const uint first_dim = warp * (kDim / kWarps);
-  const uint block = first_dim / arith::kBlock;
-  int low[kTiles][4] = {};
-  int high[kTiles][4] = {};
-  for (uint position = 0; position < item.end - item.begin; position += arith::kBlock) {
-    uint low_bytes[4], high_bytes[4];
-    load_rows(shared.weights[0][block], kPositionStride, position, low_bytes);
-    load_rows(shared.weights[1][block], kPositionStride, position, high_bytes);
+    for (uint r = 0; r < 2; ++r) {
+      const uint q = lane / 4 + r * 8;
+      queries.positions[r] = seen_by(q);
+      const uint query = queries.first + min(q, queries.count - 1);
+      const std::size_t head =
+          std::size_t{tile.token + query / group} * c.heads + job.kv_head * group + query % group;  // [T][H]
+      results[r] = (head - std::size_t{c.first_token} * c.heads) * c.max_splits + job.split;
+      const auto* words = reinterpret_cast<const uint*>(query_quants + head * kDim) + lane % 4;
 #pragma unroll
-    for (uint n = 0; n < kTiles; ++n) {
-      const auto* row =
-          reinterpret_cast<const uint*>(&shared.values[first_dim + n * kMmaTokens + lane / 4][position]) +
-          lane % 4;
-      const uint values[2] = {row[0], row[4]};
-      mma_u8s8(low_bytes, values[0], values[1], low[n]);
-      int sums[4];
-      mma_s8(high_bytes, values, 0, sums);
+      for (uint b = 0; b < kBlocks; ++b) {
+        a[b][r] = words[b * 8];
+        a[b][2 + r] = words[b * 8 + 4];
+        scales[r][b] = query_scales[head * kBlocks + b];
+      }
+    }
+    queries.score(copied, a, scales);
+    float maximum[2], denominator[2], poison[2];
+    queries.exponentiate(maximum, denominator, poison);
 #pragma unroll
-      for (uint i = 0; i < 4; ++i) high[n][i] += sums[i];
+    for (uint r = 0; r < 2; ++r) {
+      if (lane % 4 == 0 && lane / 4 + r * 8 < queries.count) {
+        statistics[results[r]] = make_float2(maximum[r], denominator[r]);
+      }
+    }
+#pragma unroll 1
+    for (uint b = 0; b < kBlocks; ++b) {
+      int low[kChunkTiles][4] = {};
+      int high[kChunkTiles][4] = {};
+      float scale[2];
+      queries.sum_values(shared, copied, b, low, high, scale);
+#pragma unroll
+      for (uint r = 0; r < 2; ++r) {
+        if (lane / 4 + r * 8 >= queries.count) continue;
+        const float step = add(scale[r], poison[r]);
+        float* out = outputs + results[r] * kDim + b * arith::kBlock + lane % 4 * 2;
+#pragma unroll
+        for (uint n = 0; n < kChunkTiles; ++n) {
+          const auto value = [&](uint i) {
+            return multiply(arith::to_float(low[n][2 * r + i] + high[n][2 * r + i] * 256), step);
+          };
+          *reinterpret_cast<float2*>(out + n * kMmaTokens) = make_float2(value(0), value(1));
+        }
+      }
     }
   }
-#pragma unroll
-  for (uint n = 0; n < kTiles; ++n) {
-#pragma unroll
-    for (uint i = 0; i < 4; ++i) {
-      const uint q = lane / 4 + i / 2 * 8;
-      if (q >= item.queries) continue;
-      const uint dim = first_dim + n * kMmaTokens + lane % 4 * 2 + i % 2;
-      outputs[item.result(q, c) * kDim + dim] =
-          multiply(arith::to_float(low[n][i] + high[n][i] * 256), shared.weight_scales[q][block]);
-    }
-  }
-  __syncthreads();
 }
 
-/// The grid is (splits, K, tiles), given or read from `indirect_grid`; workgroups take its items in turn.
+/// The grid is (splits, K, tiles), given or read from `indirect_grid`.
 template <uint kBlocks>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     attend_tiles(const std::int8_t* query_quants, const float* query_scales, const std::byte* cache,
                  const uint* tables, const uint4* tiles, float2* statistics, float* outputs,
-                 AttendConstants c, const uint* indirect_grid) {
+                 AttendConstants c, const uint* indirect_grid, gpu::Grid given_grid) {
   after_previous();
   extern __shared__ __align__(16) std::byte memory[];
   auto& shared = *reinterpret_cast<Shared<kBlocks>*>(memory);
-  const bool indirect = indirect_grid != nullptr;
-  const uint splits = indirect ? indirect_grid[0] : gridDim.x;
-  const uint kv_heads = indirect ? indirect_grid[1] : gridDim.y;
-  const uint tile_count = indirect ? indirect_grid[2] : gridDim.z;
-  const std::uint64_t items = std::uint64_t{splits} * kv_heads * tile_count;
-  std::uint64_t index = blockIdx.x;
-  if (!indirect) index += gridDim.x * (blockIdx.y + std::uint64_t{gridDim.y} * blockIdx.z);
-  const std::uint64_t step = indirect ? gridDim.x : items;
-  for (; index < items; index += step) {
-    Item<kBlocks> item{};
-    item.split = static_cast<uint>(index % splits);
-    item.kv_head = static_cast<uint>(index / splits % kv_heads);
-    item.tile = tiles[c.first_tile + index / splits / kv_heads];
-    item.group = c.heads / c.kv_heads;
-    item.begin = item.split * kSplit;
-    item.end = min(item.begin + kSplit, item.tile.z + item.tile.y);
-    if (item.begin >= item.end) continue;
-    const Head<kBlocks> head{cache +
-                             (std::size_t{tables[item.tile.w + item.split]} * c.kv_heads + item.kv_head) *
-                                 Head<kBlocks>::kBytes};
-    load_values(shared, head, item.end - item.begin);
-    // Query heads of tokens before the split see nothing of it.
-    const uint skipped = item.begin > item.tile.z ? item.begin - item.tile.z : 0;
-    const uint all = item.tile.y * item.group;
-    for (item.first = skipped * item.group; item.first < all; item.first += kQueries) {
-      item.queries = min(kQueries, all - item.first);
-      attend_queries(shared, head, item, query_quants, query_scales, statistics, outputs, c);
+  Jobs jobs(AttentionGrid(given_grid, indirect_grid), tables, tiles + c.first_tile);
+  const auto fetch_for = [&](const Job& job, uint side) {
+    if (job.valid) {
+      fetch<kBlocks>(shared, shared.copied[side],
+                     CachedHead<kBlocks>(cache, job.block, c.kv_heads, job.kv_head), job.seen);
     }
+    commit_copies();
+  };
+  Job job = jobs.next();
+  fetch_for(job, 0);
+  for (uint side = 0; job.valid; side ^= 1U) {
+    wait_copies<0>();
+    __syncthreads();  // this job is here for all, and all are done with the one before
+    turn_values(shared, job.seen);
+    __syncthreads();
+    const Job next = jobs.next();
+    fetch_for(next, side ^ 1U);
+    if ((job.members >> (threadIdx.x / kWarp) & 1U) != 0) {
+      attend_tile(shared, shared.copied[side], job, query_quants, query_scales, statistics, outputs, c);
+    }
+    job = next;
   }
 }
 
 template <uint kBlocks>
-Launch launch_for(const Command& command) {
-  const dim3 grid = command.indirect_grid != nullptr ? dim3(kIndirectGroups)
-                                                     : dim3(command.grid.x, command.grid.y, command.grid.z);
-  return {address_of(attend_tiles<kBlocks>), grid, dim3(kThreads), sizeof(Shared<kBlocks>), 7, true};
+Launch launch_for() {
+  return {address_of(attend_tiles<kBlocks>), dim3(kGroups), dim3(kThreads), sizeof(Shared<kBlocks>), 7, true};
 }
 
 }  // namespace
 
 Launch plan_attend_tiles(const Command& command) {
-  const auto& c = constants_of<AttendConstants>(command);
-  if (c.block_size != kSplit || c.head_dim != c.padded_dim) return {};
-  if (c.head_dim == 128) return launch_for<4>(command);
-  if (c.head_dim == 64) return launch_for<2>(command);
-  return {};
+  return constants_of<AttendConstants>(command).head_dim == 128 ? launch_for<4>() : launch_for<2>();
 }
 
 }  // namespace inferno::cuda

@@ -101,10 +101,98 @@ __global__ void prepare_heads(float* qkv, const float* query_norm, const float* 
   }
 }
 
+/// The same for heads of 32 kBlocks elements, in one go of all parts: a warp for each head, a lane has an
+/// element of each block. Grid (ceil((H + 2 K) / kHeadWarps), T).
+constexpr uint kHeadWarps = 8;
+template <uint kBlocks>
+__global__ void __launch_bounds__(kHeadWarps* kWarp)
+    prepare_whole_heads(const float* qkv, const float* query_norm, const float* key_norm, const float* rope,
+                        const uint* positions, const uint2* slots, std::int8_t* query_quants,
+                        float* query_scales, std::byte* cache, HeadConstants c) {
+  constexpr uint kDim = kBlocks * arith::kBlock;
+  const uint token = blockIdx.y;
+  const uint lane = lane_index();
+  const uint head = blockIdx.x * kHeadWarps + threadIdx.x / kWarp;
+  const bool query = head < c.heads;
+  const bool key = !query && head < c.heads + c.kv_heads;
+  const bool value = !query && !key;
+  float weight[kBlocks];
+#pragma unroll
+  for (uint b = 0; b < kBlocks; ++b) {
+    weight[b] = value ? 0.0F : __ldg((query ? query_norm : key_norm) + b * arith::kBlock + lane);
+  }
+  after_previous();
+  if (head >= c.heads + 2 * c.kv_heads) return;
+  const uint index = query ? head : (head - c.heads) % c.kv_heads;
+  const uint first = query ? 0 : key ? c.key_offset : c.value_offset;
+  const float* source = qkv + std::size_t{token} * c.stride + first + index * kDim + lane;
+  float x[kBlocks];
+#pragma unroll
+  for (uint b = 0; b < kBlocks; ++b) x[b] = source[b * arith::kBlock];
+  if (!value) {
+    constexpr uint kHalf = kBlocks / 2;
+    const float* angles = rope + std::size_t{positions[token]} * kDim + lane;
+    float cosine[kHalf], sine[kHalf];
+#pragma unroll
+    for (uint b = 0; b < kHalf; ++b) {
+      cosine[b] = angles[b * arith::kBlock];
+      sine[b] = angles[(kHalf + b) * arith::kBlock];
+    }
+    float sum = 0.0F;
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b) sum = add(sum, multiply(x[b], x[b]));
+    sum = tree_sum(sum);
+    const float factor = arith::reciprocal_sqrt(add(multiply(sum, c.inverse_length), c.epsilon));
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b) x[b] = multiply(multiply(x[b], factor), weight[b]);
+#pragma unroll
+    for (uint b = 0; b < kHalf; ++b) {
+      const float low = x[b];
+      const float high = x[b + kHalf];
+      x[b] = arith::subtract(multiply(low, cosine[b]), multiply(high, sine[b]));
+      x[b + kHalf] = add(multiply(high, cosine[b]), multiply(low, sine[b]));
+    }
+  }
+  std::int8_t* values = nullptr;
+  float* scales = nullptr;
+  if (query) {
+    const std::size_t at = std::size_t{token} * c.heads + index;
+    values = query_quants + at * kDim;
+    scales = query_scales + at * kBlocks;
+  } else {
+    const uint2 slot = slots[token];
+    if (slot.x == gpu::kNoBlock) return;
+    const HeadLayout layout(c.block_size, kDim);
+    std::byte* at =
+        cache + (std::size_t{slot.x} * c.kv_heads + index) * layout.bytes + (key ? 0 : layout.values);
+    values = reinterpret_cast<std::int8_t*>(at) + std::size_t{slot.y} * kDim;
+    scales = reinterpret_cast<float*>(at + layout.scales) + std::size_t{slot.y} * kBlocks;
+  }
+#pragma unroll
+  for (uint b = 0; b < kBlocks; ++b) {
+    const uint largest = largest_magnitude(x[b]);
+    const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
+    values[b * arith::kBlock + lane] = static_cast<std::int8_t>(arith::quantize(x[b], inverse));
+    if (lane != 0) continue;
+    const float scale = arith::block_scale(largest, arith::kInt8Step);
+    scales[b] = query ? multiply(scale, c.softmax_scale) : scale;
+  }
+}
+
+template <uint kBlocks>
+Launch launch_for(const Command& command) {
+  return {address_of(prepare_whole_heads<kBlocks>),
+          dim3(gpu::divide_up(command.grid.x, kHeadWarps), command.grid.y), dim3(kHeadWarps * kWarp), 0, 9};
+}
+
 }  // namespace
 
 Launch plan_heads(const Command& command) {
   const auto& c = constants_of<HeadConstants>(command);
+  if (c.parts == (gpu::kHeadNorm | gpu::kHeadRotate | gpu::kHeadStore)) {
+    if (c.head_dim == 128) return launch_for<4>(command);
+    if (c.head_dim == 64) return launch_for<2>(command);
+  }
   return {address_of(prepare_heads), dim3(command.grid.x, command.grid.y), dim3(kThreads),
           static_cast<unsigned>(c.padded_dim * sizeof(float)), 9};
 }

@@ -10,176 +10,203 @@ namespace {
 
 using gpu::MatrixConstants;
 
-constexpr uint kRows = 32;                    // of a workgroup's tile
-constexpr uint kRowTiles = kRows / kMmaRows;  // of a warp
-constexpr uint kPanels = kRows / gpu::kPanel;
 constexpr uint kMostWarps = 12;
-constexpr uint kWordsPerChunk = kChunkBytes / 4;
+constexpr uint kSegmentChunks = arith::kSegment / kChunk;
+constexpr uint kSumsPerTile = 4;  // of a lane, of a product
 
 /// Warps of a workgroup: each takes a segment of the tile in turn, so few tokens still fill the device.
 constexpr uint warps_for(uint segments) {
   return segments <= kMostWarps ? segments : 8;
 }
 
-/// A warp's part: sums of one segment over kRows rows and 8 kTokenTiles tokens.
-template <unsigned kTokenTiles>
-struct Tile {
-  float sums[kRowTiles][kTokenTiles][4];
+/// A warp's part: a segment of kRowTiles times 16 rows and kTokenTiles times 8 tokens.
+template <uint kRowTiles, uint kTokenTiles>
+struct Part {
+  using Order = TokenOrder<kTokenTiles>;
+  static constexpr uint kPanels = 2 * kRowTiles;
+  static constexpr uint kTokens = Order::kTokens;
+  static constexpr uint kSums = kRowTiles * kTokenTiles * kSumsPerTile;
 
-  /// `weights`: the first panel's segment; the next panel's is `panel_bytes` further. `x` and `scales` of the
-  /// tile's tokens, each lane's clamped to those that exist.
-  __device__ void run(const std::byte* (&segments)[kPanels], const std::int8_t* (&x)[kTokenTiles],
-                      const float* (&scales)[kTokenTiles][2]) {
-    const uint lane = lane_index();
-    int4 packed_scales[kPanels];
+  /// In shared memory: the tokens; when they are used up the sums take their place.
+  union alignas(16) Memory {
+    struct {
+      std::byte quants[kTokens * arith::kSegment];  // [token][chunk, swizzled]
+      float scales[kSegmentBlocks][kTokens];
+    } tokens;
+    float sums[kSums][kWarp];
+  };
+
+  /// The weights, in registers as the products take them: asked for at once, before the tokens are known.
+  struct Weights {
+    uint a[kRowTiles][kSegmentBlocks][4];
+    int4 scales[kPanels];
+
+    /// `panels`: the segment of each.
+    __device__ void load(const std::byte* (&panels)[kPanels]) {
+      const uint lane = lane_index();
 #pragma unroll
-    for (uint p = 0; p < kPanels; ++p) {
-      packed_scales[p] = __ldg(reinterpret_cast<const int4*>(segments[p]) + lane / 4);
+      for (uint p = 0; p < kPanels; ++p) {
+        scales[p] = __ldg(reinterpret_cast<const int4*>(panels[p]) + lane / 4);
+        const auto* words = reinterpret_cast<const uint*>(panels[p] + kScaleBytes) + lane;
+#pragma unroll
+        for (uint chunk = 0; chunk < kSegmentChunks; ++chunk) {
+          a[p / 2][chunk / 2][chunk % 2 * 2 + p % 2] = __ldg(words + chunk * (kChunkBytes / 4));
+        }
+      }
+    }
+  };
+
+  /// Copies the segment of the tokens from `first` on; behind the last it is the last one's.
+  static __device__ void fetch(Memory& memory, const std::int8_t* quants, const float* scales, uint first,
+                               uint segment, const MatrixConstants& c) {
+    const uint lane = lane_index();
+    const auto row_of = [&](uint token) {
+      return std::size_t{min(first + token, c.tokens - 1)} * c.segments + segment;
+    };
+#pragma unroll
+    for (uint j = 0; j < kTokens * kSegmentChunks / kWarp; ++j) {
+      const uint token = j * (kWarp / kSegmentChunks) + lane / kSegmentChunks;
+      const uint chunk = lane % kSegmentChunks;
+      copy_ahead<16>(
+          memory.tokens.quants + token * arith::kSegment + (chunk ^ Order::swizzle(token)) * kChunk,
+          quants + row_of(token) * arith::kSegment + chunk * kChunk);
     }
 #pragma unroll
-    for (auto& row : sums)
-#pragma unroll
-      for (auto& tile : row)
-#pragma unroll
-        for (float& sum : tile) sum = 0.0F;
+    for (uint j = 0; j < kTokens * kSegmentBlocks / kWarp; ++j) {
+      const uint i = j * kWarp + lane;
+      copy_ahead<4>(&memory.tokens.scales[i / kTokens][i % kTokens],
+                    scales + row_of(i % kTokens) * kSegmentBlocks + i / kTokens);
+    }
+  }
+
+  static __device__ void multiply_segment(const Memory& memory, const Weights& weights,
+                                          float (&sums)[kRowTiles][kTokenTiles][kSumsPerTile]) {
+    const uint lane = lane_index();
 #pragma unroll
     for (uint block = 0; block < kSegmentBlocks; ++block) {
       uint b[kTokenTiles][2];
+      Order::template load<arith::kSegment>(memory.tokens.quants, 2 * block, b);
       float x_scales[kTokenTiles][2];
 #pragma unroll
-      for (uint n = 0; n < kTokenTiles; ++n) {
-        const auto* words = reinterpret_cast<const uint*>(x[n] + block * arith::kBlock) + lane % 4;
-        b[n][0] = words[0];
-        b[n][1] = words[kWordsPerChunk / gpu::kPanel];
-        x_scales[n][0] = scales[n][0][block];
-        x_scales[n][1] = scales[n][1][block];
+      for (uint n = 0; n < kTokenTiles; n += 2) {
+        const auto four = *reinterpret_cast<const float4*>(
+            &memory.tokens.scales[block][lane % 4 * (2 * kTokenTiles) + 2 * n]);
+        x_scales[n][0] = four.x;
+        x_scales[n][1] = four.y;
+        x_scales[n + 1][0] = four.z;
+        x_scales[n + 1][1] = four.w;
       }
 #pragma unroll
       for (uint m = 0; m < kRowTiles; ++m) {
-        const auto* upper = reinterpret_cast<const uint*>(segments[2 * m] + kScaleBytes) + lane;
-        const auto* lower = reinterpret_cast<const uint*>(segments[2 * m + 1] + kScaleBytes) + lane;
-        const uint a[4] = {
-            __ldg(upper + 2 * block * kWordsPerChunk), __ldg(lower + 2 * block * kWordsPerChunk),
-            __ldg(upper + (2 * block + 1) * kWordsPerChunk), __ldg(lower + (2 * block + 1) * kWordsPerChunk)};
-        const ScaledRows rows(half_of(packed_scales[2 * m], block), half_of(packed_scales[2 * m + 1], block));
+        const ScaledRows rows(half_of(weights.scales[2 * m], block),
+                              half_of(weights.scales[2 * m + 1], block));
 #pragma unroll
-        for (uint n = 0; n < kTokenTiles; ++n) rows.accumulate(a, b[n], x_scales[n], sums[m][n]);
+        for (uint n = 0; n < kTokenTiles; ++n) {
+          rows.accumulate(weights.a[m][block], b[n], x_scales[n], sums[m][n]);
+        }
       }
     }
   }
 };
 
 /// Grid (row tiles, token tiles); warps_for(segments) warps.
-template <unsigned kTokenTiles>
+template <uint kRowTiles, uint kTokenTiles>
 __global__ void __launch_bounds__(kMostWarps* kWarp)
     matmul_q8(const std::byte* weights, const std::int8_t* quants, const float* scales, const float* factors,
               float* y, MatrixConstants c) {
-  after_previous();
-  constexpr uint kTokens = kTokenTiles * kMmaTokens;
-  extern __shared__ float partial[];  // [warps][kTokens][kRows]
-  const uint lane = lane_index();
+  using P = Part<kRowTiles, kTokenTiles>;
+  extern __shared__ __align__(16) std::byte bytes[];
+  auto* parts = reinterpret_cast<typename P::Memory*>(bytes);  // [warps]
   const uint warp = threadIdx.x / kWarp;
   const uint warps = blockDim.x / kWarp;
-  const uint first_row = blockIdx.x * kRows;
-  const uint first_token = blockIdx.y * kTokens;
-  const uint panels = (c.rows + gpu::kPanel - 1) / gpu::kPanel;
-  const std::size_t stride = std::size_t{c.segments} * arith::kSegment;
+  const uint first_row = blockIdx.x * kRowTiles * kMmaRows;
+  const uint first_token = blockIdx.y * P::kTokens;
 
   // What lies behind the last row or token is computed from the last one and thrown away.
-  std::size_t panel_offsets[kPanels];
+  const auto load_weights = [&](uint segment, typename P::Weights& loaded) {
+    const uint last = (c.rows - 1) / gpu::kPanel;
+    const std::byte* panels[P::kPanels];
 #pragma unroll
-  for (uint p = 0; p < kPanels; ++p) {
-    const uint panel = min(first_row / gpu::kPanel + p, panels - 1);
-    panel_offsets[p] = std::size_t{panel} * c.segments * kQ8SegmentBytes;
-  }
-  uint tokens[kTokenTiles], scale_tokens[kTokenTiles][2];
-#pragma unroll
-  for (uint n = 0; n < kTokenTiles; ++n) {
-    tokens[n] = min(first_token + n * kMmaTokens + lane / 4, c.tokens - 1);
-    scale_tokens[n][0] = min(first_token + n * kMmaTokens + lane % 4 * 2, c.tokens - 1);
-    scale_tokens[n][1] = min(first_token + n * kMmaTokens + lane % 4 * 2 + 1, c.tokens - 1);
-  }
+    for (uint p = 0; p < P::kPanels; ++p) {
+      const uint panel = min(first_row / gpu::kPanel + p, last);
+      panels[p] = weights + (std::size_t{panel} * c.segments + segment) * kQ8SegmentBytes;
+    }
+    loaded.load(panels);
+  };
+  typename P::Weights loaded;
+  load_weights(min(warp, c.segments - 1), loaded);
+  after_previous();  // weights are on their way already
 
-  constexpr uint kOutputs = kRows * kTokens;
-  float totals[kOutputs /
-               kWarp];  // outputs threadIdx.x, threadIdx.x + threads, ...; at most these with one warp
-#pragma unroll
-  for (float& total : totals) total = 0.0F;
+  constexpr uint kOutputs = P::kSums * kWarp;
+  auto* totals = reinterpret_cast<float*>(parts + warps);  // [outputs], if there are more segments than warps
   for (uint first = 0; first < c.segments; first += warps) {
     const uint segment = first + warp;
     if (segment < c.segments) {
-      const std::byte* panel_segments[kPanels];
-      const std::int8_t* x[kTokenTiles];
-      const float* x_scales[kTokenTiles][2];
-#pragma unroll
-      for (uint p = 0; p < kPanels; ++p) {
-        panel_segments[p] = weights + panel_offsets[p] + std::size_t{segment} * kQ8SegmentBytes;
-      }
-#pragma unroll
-      for (uint n = 0; n < kTokenTiles; ++n) {
-        x[n] = quants + tokens[n] * stride + std::size_t{segment} * arith::kSegment;
-#pragma unroll
-        for (uint i = 0; i < 2; ++i) {
-          x_scales[n][i] =
-              scales + scale_tokens[n][i] * (stride / arith::kBlock) + std::size_t{segment} * kSegmentBlocks;
-        }
-      }
-      Tile<kTokenTiles> tile;
-      tile.run(panel_segments, x, x_scales);
-      float* mine = partial + warp * kOutputs;
+      if (first > 0) load_weights(segment, loaded);
+      P::fetch(parts[warp], quants, scales, first_token, segment, c);
+      commit_copies();
+      wait_copies<0>();
+      __syncwarp();
+      float sums[kRowTiles][kTokenTiles][kSumsPerTile] = {};
+      P::multiply_segment(parts[warp], loaded, sums);
+      __syncwarp();
 #pragma unroll
       for (uint m = 0; m < kRowTiles; ++m)
 #pragma unroll
         for (uint n = 0; n < kTokenTiles; ++n)
 #pragma unroll
-          for (uint i = 0; i < 4; ++i) {
-            const uint row = m * kMmaRows + i / 2 * 8 + lane / 4;
-            const uint token = n * kMmaTokens + lane % 4 * 2 + i % 2;
-            mine[token * kRows + row] = tile.sums[m][n][i];
+          for (uint i = 0; i < kSumsPerTile; ++i) {
+            parts[warp].sums[(m * kTokenTiles + n) * kSumsPerTile + i][lane_index()] = sums[m][n][i];
           }
     }
     __syncthreads();
     const uint count = min(warps, c.segments - first);
-#pragma unroll
-    for (uint j = 0; j < kOutputs / kWarp; ++j) {
-      const uint o = threadIdx.x + j * blockDim.x;
-      if (o >= kOutputs) break;
-      for (uint i = 0; i < count; ++i) totals[j] = add(totals[j], partial[i * kOutputs + o]);
+    for (uint o = threadIdx.x; o < kOutputs; o += blockDim.x) {
+      float value = first == 0 ? 0.0F : totals[o];
+      for (uint i = 0; i < count; ++i) value = add(value, parts[i].sums[o / kWarp][o % kWarp]);
+      if (first + warps < c.segments) {
+        totals[o] = value;
+        continue;
+      }
+      const uint lane = o % kWarp;
+      const uint i = o / kWarp % kSumsPerTile;
+      const uint tile = o / kWarp / kSumsPerTile;
+      const uint row = first_row + tile / kTokenTiles * kMmaRows + i / 2 * (kMmaRows / 2) + lane / 4;
+      const uint token = first_token + P::Order::of_column(tile % kTokenTiles, lane % 4 * 2 + i % 2);
+      if (row >= c.rows || token >= c.tokens) continue;
+      if (c.use_factors != 0) value = multiply(value, factors[token]);
+      float& target = y[std::size_t{token} * c.y_stride + c.first_out + row];
+      target = c.accumulate != 0 ? add(target, value) : value;
     }
     __syncthreads();
   }
-
-#pragma unroll
-  for (uint j = 0; j < kOutputs / kWarp; ++j) {
-    const uint o = threadIdx.x + j * blockDim.x;
-    if (o >= kOutputs) break;
-    const uint row = first_row + o % kRows;
-    const uint token = first_token + o / kRows;
-    if (row >= c.rows || token >= c.tokens) continue;
-    float value = totals[j];
-    if (c.use_factors != 0) value = multiply(value, factors[token]);
-    float& target = y[std::size_t{token} * c.y_stride + c.first_out + row];
-    target = c.accumulate != 0 ? add(target, value) : value;
-  }
 }
 
-template <unsigned kTokenTiles>
+template <uint kRowTiles, uint kTokenTiles>
 Launch launch_for(const MatrixConstants& c) {
-  constexpr uint kTokens = kTokenTiles * kMmaTokens;
+  using P = Part<kRowTiles, kTokenTiles>;
   const uint warps = warps_for(c.segments);
-  return {address_of(matmul_q8<kTokenTiles>),
-          dim3(gpu::divide_up(c.rows, kRows), gpu::divide_up(c.tokens, kTokens)), dim3(warps * kWarp),
-          static_cast<unsigned>(warps * kRows * kTokens * sizeof(float)), 5};
+  return {address_of(matmul_q8<kRowTiles, kTokenTiles>),
+          dim3(gpu::divide_up(c.rows, kRowTiles * kMmaRows), gpu::divide_up(c.tokens, P::kTokens)),
+          dim3(warps * kWarp),
+          static_cast<unsigned>(warps * sizeof(typename P::Memory) + P::kSums * kWarp * sizeof(float)), 5};
+}
+
+/// Fewer rows for a workgroup where there would be too few workgroups.
+template <uint kTokenTiles>
+Launch launch_for_rows(const MatrixConstants& c) {
+  const uint groups =
+      gpu::divide_up(c.rows, 2 * kMmaRows) * gpu::divide_up(c.tokens, kTokenTiles * kMmaTokens);
+  return groups >= kEnoughGroups ? launch_for<2, kTokenTiles>(c) : launch_for<1, kTokenTiles>(c);
 }
 
 }  // namespace
 
 Launch plan_matmul(const Command& command) {
   const auto& c = constants_of<MatrixConstants>(command);
-  if (c.tokens >= kTiledTokens) return plan_matmul_tiled(c);
-  if (c.tokens <= kMmaTokens) return launch_for<1>(c);
-  if (c.tokens <= 2 * kMmaTokens) return launch_for<2>(c);
-  return launch_for<4>(c);
+  constexpr uint kFewTokens = 2 * kMmaTokens;
+  if (c.tokens >= kTiledTokens || (c.tokens > kFewTokens && fills_device(c))) return plan_matmul_tiled(c);
+  return c.tokens <= kFewTokens ? launch_for_rows<2>(c) : launch_for_rows<4>(c);
 }
 
 }  // namespace inferno::cuda

@@ -1,5 +1,6 @@
 // Packed int8 weights times a prompt's tokens, on the tensor cores: tiles of weights and tokens are copied to
-// shared memory half a segment ahead of the products.
+// shared memory a few halves of a segment ahead of the products. What bounds it is not the tensor cores but
+// the three float operations for each block and output: everything else is kept out of their way.
 
 #include "backend/cuda/module/kernels/common.cuh"
 #include "backend/cuda/module/kernels/matmul.hpp"
@@ -10,225 +11,319 @@ namespace {
 
 using gpu::MatrixConstants;
 
-constexpr uint kWarpRows = 32;  // of a warp's part of the tile
-constexpr uint kWarpTokens = 32;
-constexpr uint kRowTiles = kWarpRows / kMmaRows;
-constexpr uint kTokenTiles = kWarpTokens / kMmaTokens;
-constexpr uint kHalfBlocks = kSegmentBlocks / 2;        // blocks of a stage
-constexpr uint kHalfChunks = kHalfBlocks * 2;           // 16-byte chunks of a stage, in each row
-constexpr uint kHalfBytes = kHalfChunks * kChunkBytes;  // of a panel
+constexpr uint kTokenTiles = 4;  // of a warp
+constexpr uint kWarpTokens = kTokenTiles * kMmaTokens;
+using Order = TokenOrder<kTokenTiles>;
+constexpr uint kHalfBlocks = kSegmentBlocks / 2;            // blocks of a stage
+constexpr uint kHalfColumns = kHalfBlocks * arith::kBlock;  // its columns
+constexpr uint kHalfChunks = kHalfColumns / kChunk;         // its 16-byte chunks in each row
+constexpr uint kHalfBytes = kHalfChunks * kChunkBytes;      // its bytes of a panel
+constexpr uint kSumsPerTile = 4;                            // of a lane, of a product
 
-__device__ void copy_16(void* target, const void* source) {
-  asm volatile(
-      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint>(__cvta_generic_to_shared(target))),
-      "l"(source)
-      : "memory");
-}
-__device__ void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int kLeft>
-__device__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
-}
+/// How a workgroup shares a tile: kDown times kAcross warps, each with kRowTiles products of rows and
+/// kTokenTiles of tokens; kGroups such groups, which take segments in turn.
+template <uint kDownWarps, uint kAcrossWarps, uint kRowTilesOfWarp, uint kGroupCount, uint kStageCount,
+          uint kBlocksOfMultiprocessor>
+struct Shape {
+  static constexpr uint kDown = kDownWarps;
+  static constexpr uint kRowTiles = kRowTilesOfWarp;
+  static constexpr uint kGroups = kGroupCount;
+  static constexpr uint kStages = kStageCount;
+  static constexpr uint kResident = kBlocksOfMultiprocessor;
+  static constexpr uint kWarpRows = kRowTiles * kMmaRows;
+  static constexpr uint kRows = kDown * kWarpRows;
+  static constexpr uint kTokens = kAcrossWarps * kWarpTokens;
+  static constexpr uint kPanels = kRows / gpu::kPanel;
+  static constexpr uint kGroupWarps = kDown * kAcrossWarps;
+  static constexpr uint kGroupThreads = kGroupWarps * kWarp;
+  static constexpr uint kThreads = kGroups * kGroupThreads;
+  static constexpr uint kSums = kRowTiles * kTokenTiles * kSumsPerTile;  // of a lane
+  static_assert(kRowTiles % kGroups == 0);
 
-/// Four 8 by 16-byte matrices; lane l names row l % 8 of matrix l / 8 and gets bytes 4 (l % 4).. of row l / 4
-/// of each.
-__device__ void load_matrices(const void* row, uint (&words)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-               : "r"(static_cast<uint>(__cvta_generic_to_shared(row))));
-}
-
-/// Half a segment of kTileRows rows and kTileTokens tokens.
-template <uint kTileRows, uint kTileTokens>
-struct alignas(16) Stage {
-  static constexpr uint kPanels = kTileRows / gpu::kPanel;
-  static constexpr uint kTokenStride = kTileTokens * kChunk + kChunk;  // a chunk of all tokens, padded
-
-  std::byte weights[kPanels * kHalfBytes];           // [panel][chunk][8 rows][16]
-  std::byte tokens[kHalfChunks * kTokenStride];      // [chunk][token][16]
-  __half weight_scales[kTileRows * kSegmentBlocks];  // [row][8], both halves of the segment
-  float token_scales[kTileTokens * kHalfBlocks];     // [token][4]
+  /// Half a segment.
+  struct alignas(16) Stage {
+    std::byte weights[kPanels * kHalfBytes];   // [panel][chunk][8 rows][16]
+    std::byte tokens[kTokens * kHalfColumns];  // [token][chunk, swizzled]
+    float token_scales[kHalfBlocks][kTokens];
+    uint2 weight_scales[kRows];  // four halves each
+  };
+  struct Memory {
+    Stage stages[kGroups][kStages];
+    float4 sums[kGroups > 1 ? kGroups* kGroupWarps* kSums / 4 : 1][kWarp];  // [group][warp][four sums][lane]
+  };
 };
 
-/// What a workgroup multiplies.
-struct Source {
+/// What a thread copies of each stage. Offsets count units of 16 bytes, so that 32 bits are enough for them.
+template <typename S>
+struct Fetch {
+  static constexpr uint kUnit = 16;
+  static constexpr uint kPieces = kHalfBytes / kUnit;  // of a panel
+  static constexpr uint kWeights = S::kPanels * kPieces / S::kGroupThreads;
+  static constexpr uint kTokens = S::kTokens * kHalfChunks / S::kGroupThreads;
+  static constexpr uint kScales = S::kTokens * kHalfBlocks / S::kGroupThreads;
+  static constexpr uint kSegmentUnits = kQ8SegmentBytes / kUnit;
+
   const std::byte* weights;
   const std::int8_t* quants;
   const float* scales;
-  uint first_panel, panels, first_token, tokens, segments;
+  uint thread;
+  uint weights_at[kWeights], weight_scales_at, tokens_at[kTokens], token_scales_at[kScales];
+
+  // What lies behind the last row or token is computed from the last one and thrown away.
+  __device__ Fetch(const std::byte* from, const std::int8_t* x, const float* x_scales, uint first_panel,
+                   uint first_token, uint group_thread, const MatrixConstants& c)
+      : weights(from), quants(x), scales(x_scales), thread(group_thread) {
+    const uint last_panel = (c.rows - 1) / gpu::kPanel;
+    const auto panel_at = [&](uint panel) {
+      return min(first_panel + panel, last_panel) * (c.segments * kSegmentUnits);
+    };
+    const auto token_at = [&](uint token) { return min(first_token + token, c.tokens - 1) * c.segments; };
+#pragma unroll
+    for (uint j = 0; j < kWeights; ++j) {
+      const uint i = thread + j * S::kGroupThreads;
+      weights_at[j] = panel_at(i / kPieces) + kScaleBytes / kUnit + i % kPieces;
+    }
+    weight_scales_at = panel_at(thread % S::kRows / gpu::kPanel) + thread % gpu::kPanel;
+#pragma unroll
+    for (uint j = 0; j < kTokens; ++j) {
+      const uint i = thread + j * S::kGroupThreads;
+      tokens_at[j] = token_at(i / kHalfChunks) * (arith::kSegment / kUnit) + i % kHalfChunks;
+    }
+#pragma unroll
+    for (uint j = 0; j < kScales; ++j) {
+      token_scales_at[j] = token_at((thread + j * S::kGroupThreads) % S::kTokens) * 2;
+    }
+  }
+
+  __device__ void fetch_weights(typename S::Stage& stage, uint segment, uint half) const {
+    const uint offset = segment * kSegmentUnits;
+#pragma unroll
+    for (uint j = 0; j < kWeights; ++j) {
+      copy_ahead<16>(stage.weights + (thread + j * S::kGroupThreads) * kUnit,
+                     weights + std::size_t{weights_at[j] + offset + half * kPieces} * kUnit);
+    }
+    if (thread < S::kRows) {
+      copy_ahead<8>(&stage.weight_scales[thread],
+                    weights + std::size_t{weight_scales_at + offset} * kUnit + half * sizeof(uint2));
+    }
+  }
+
+  __device__ void fetch_tokens(typename S::Stage& stage, uint segment, uint half) const {
+    const uint step = 2 * segment + half;
+#pragma unroll
+    for (uint j = 0; j < kTokens; ++j) {
+      const uint i = thread + j * S::kGroupThreads;
+      const uint token = i / kHalfChunks;
+      copy_ahead<16>(stage.tokens + token * kHalfColumns + (i % kHalfChunks ^ Order::swizzle(token)) * kUnit,
+                     quants + std::size_t{tokens_at[j] + step * kHalfChunks} * kUnit);
+    }
+#pragma unroll
+    for (uint j = 0; j < kScales; ++j) {
+      const uint i = thread + j * S::kGroupThreads;
+      copy_ahead<4>(&stage.token_scales[i / S::kTokens][i % S::kTokens],
+                    scales + std::size_t{token_scales_at[j] + step} * kHalfBlocks + i / S::kTokens);
+    }
+  }
 };
 
-template <uint kThreads, uint kTileRows, uint kTileTokens>
-__device__ void fetch(Stage<kTileRows, kTileTokens>& stage, const Source& source, uint step) {
-  using TileStage = Stage<kTileRows, kTileTokens>;
-  const uint segment = step / 2;
-  const uint half = step % 2;
-  // What lies behind the last row or token is computed from the last one and thrown away.
-  const auto panel_at = [&](uint panel) {
-    const uint index = min(source.first_panel + panel, source.panels - 1);
-    return source.weights + (std::size_t{index} * source.segments + segment) * kQ8SegmentBytes;
-  };
-  const auto token_at = [&](uint token) {
-    return std::size_t{min(source.first_token + token, source.tokens - 1)};
-  };
-  for (uint i = threadIdx.x; i < sizeof stage.weights / 16; i += kThreads) {
-    constexpr uint kPieces = kHalfBytes / 16;
-    copy_16(stage.weights + i * 16,
-            panel_at(i / kPieces) + kScaleBytes + half * kHalfBytes + i % kPieces * 16);
-  }
-  for (uint i = threadIdx.x; i < kTileTokens * kHalfChunks; i += kThreads) {
-    const uint token = i / kHalfChunks;
-    const uint chunk = i % kHalfChunks;
-    copy_16(stage.tokens + chunk * TileStage::kTokenStride + token * kChunk,
-            source.quants + (token_at(token) * source.segments + segment) * arith::kSegment +
-                (half * kHalfChunks + chunk) * kChunk);
-  }
-  for (uint i = threadIdx.x; i < kTileRows; i += kThreads) {
-    copy_16(stage.weight_scales + i * kSegmentBlocks,
-            panel_at(i / gpu::kPanel) + i % gpu::kPanel * kSegmentBlocks * sizeof(__half));
-  }
-  for (uint i = threadIdx.x; i < kTileTokens; i += kThreads) {
-    copy_16(stage.token_scales + i * kHalfBlocks,
-            source.scales + (token_at(i) * source.segments + segment) * kSegmentBlocks + half * kHalfBlocks);
-  }
-}
-
 /// Adds the terms of one stage to `sums`; the warp has rows and tokens from (row, token) of the tile on.
-template <typename TileStage>
-__device__ void multiply_stage(const TileStage& stage, uint row, uint token, uint half,
-                               float (&sums)[kRowTiles][kTokenTiles][4]) {
+template <typename S>
+__device__ void multiply_stage(const typename S::Stage& stage, uint row, uint token,
+                               float (&sums)[S::kRowTiles][kTokenTiles][kSumsPerTile]) {
   const uint lane = lane_index();
   const uint matrix = lane / 8;
-  uint2 scales[2 * kRowTiles];  // four halves each
-#pragma unroll
-  for (uint p = 0; p < 2 * kRowTiles; ++p) {
-    scales[p] = reinterpret_cast<const uint2*>(stage.weight_scales)[(row + p * 8 + lane / 4) * 2 + half];
-  }
+  const auto* weight_scales = reinterpret_cast<const uint*>(stage.weight_scales + row + lane / 4);
+  const std::byte* weights = stage.weights + (row / gpu::kPanel + matrix % 2) * kHalfBytes +
+                             matrix / 2 * kChunkBytes + lane % 8 * kChunk;
+  const float* token_scales = &stage.token_scales[0][token + lane % 4 * (2 * kTokenTiles)];
+  uint scales[2 * S::kRowTiles];  // of two blocks
 #pragma unroll
   for (uint block = 0; block < kHalfBlocks; ++block) {
+    if (block % 2 == 0) {
+#pragma unroll
+      for (uint p = 0; p < 2 * S::kRowTiles; ++p) scales[p] = weight_scales[p * 16 + block / 2];
+    }
     uint b[kTokenTiles][2];
-    float token_scales[kTokenTiles][2];
+    Order::load<kHalfColumns>(stage.tokens + token * kHalfColumns, 2 * block, b);
+    float x_scales[kTokenTiles][2];
 #pragma unroll
     for (uint n = 0; n < kTokenTiles; n += 2) {
-      uint words[4];
-      load_matrices(stage.tokens + (2 * block + matrix % 2) * TileStage::kTokenStride +
-                        (token + (n + matrix / 2) * kMmaTokens + lane % 8) * kChunk,
-                    words);
-      b[n][0] = words[0];
-      b[n][1] = words[1];
-      b[n + 1][0] = words[2];
-      b[n + 1][1] = words[3];
+      const auto four = *reinterpret_cast<const float4*>(token_scales + block * S::kTokens + 2 * n);
+      x_scales[n][0] = four.x;
+      x_scales[n][1] = four.y;
+      x_scales[n + 1][0] = four.z;
+      x_scales[n + 1][1] = four.w;
     }
 #pragma unroll
-    for (uint n = 0; n < kTokenTiles; ++n) {
-#pragma unroll
-      for (uint i = 0; i < 2; ++i) {
-        token_scales[n][i] =
-            stage.token_scales[(token + n * kMmaTokens + lane % 4 * 2 + i) * kHalfBlocks + block];
-      }
-    }
-#pragma unroll
-    for (uint m = 0; m < kRowTiles; ++m) {
+    for (uint m = 0; m < S::kRowTiles; ++m) {
       uint a[4];
-      load_matrices(stage.weights + (row / gpu::kPanel + 2 * m + matrix % 2) * kHalfBytes +
-                        (2 * block + matrix / 2) * kChunkBytes + lane % 8 * kChunk,
-                    a);
-      const auto scale_of = [block](const uint2& four) {
-        const uint word = block < 2 ? four.x : four.y;
-        return __half2float(__ushort_as_half(static_cast<unsigned short>(word >> (block % 2 * 16))));
+      load_matrices(weights + 2 * m * kHalfBytes + 2 * block * kChunkBytes, a);
+      const auto scale_of = [block](uint two) {
+        return __half2float(__ushort_as_half(static_cast<unsigned short>(two >> (block % 2 * 16))));
       };
       const ScaledRows rows(scale_of(scales[2 * m]), scale_of(scales[2 * m + 1]));
 #pragma unroll
-      for (uint n = 0; n < kTokenTiles; ++n) rows.accumulate(a, b[n], token_scales[n], sums[m][n]);
+      for (uint n = 0; n < kTokenTiles; ++n) rows.accumulate(a, b[n], x_scales[n], sums[m][n]);
     }
   }
 }
 
-/// Grid (row tiles, token tiles), kWarpsDown * kWarpsAcross warps.
-template <uint kWarpsDown, uint kWarpsAcross>
-__global__ void __launch_bounds__(kWarpsDown* kWarpsAcross* kWarp)
+/// Waits for the threads of a group.
+template <typename S>
+__device__ void group_barrier(uint group) {
+  if constexpr (S::kGroups == 1) {
+    __syncthreads();
+  } else {
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(S::kGroupThreads) : "memory");
+  }
+}
+
+/// Grid (row tiles, token tiles).
+template <typename S>
+__global__ void __launch_bounds__(S::kThreads, S::kResident)
     matmul_tiled(const std::byte* weights, const std::int8_t* quants, const float* scales,
                  const float* factors, float* y, MatrixConstants c) {
-  after_previous();
-  constexpr uint kThreads = kWarpsDown * kWarpsAcross * kWarp;
-  constexpr uint kTileRows = kWarpsDown * kWarpRows;
-  constexpr uint kTileTokens = kWarpsAcross * kWarpTokens;
-  using TileStage = Stage<kTileRows, kTileTokens>;
-  extern __shared__ __align__(16) std::byte memory[];
-  auto* stages = reinterpret_cast<TileStage*>(memory);
-  const Source source{weights,
-                      quants,
-                      scales,
-                      blockIdx.x * kTileRows / gpu::kPanel,
-                      (c.rows + gpu::kPanel - 1) / gpu::kPanel,
-                      blockIdx.y * kTileTokens,
-                      c.tokens,
-                      c.segments};
-  const uint warp = threadIdx.x / kWarp;
-  const uint row = warp % kWarpsDown * kWarpRows;
-  const uint token = warp / kWarpsDown * kWarpTokens;
-  float sums[kRowTiles][kTokenTiles][4] = {};
-  float totals[kRowTiles][kTokenTiles][4] = {};
-  const uint steps = 2 * c.segments;
-  fetch<kThreads>(stages[0], source, 0);
-  commit_copies();
-  for (uint step = 0; step < steps; ++step) {
-    wait_copies<0>();
-    __syncthreads();  // this stage is here for all, and all have read the one that is filled next
-    if (step + 1 < steps) fetch<kThreads>(stages[(step + 1) % 2], source, step + 1);
+  extern __shared__ __align__(16) std::byte bytes[];
+  auto& memory = *reinterpret_cast<typename S::Memory*>(bytes);
+  const uint first_panel = blockIdx.x * S::kPanels;
+  const uint first_token = blockIdx.y * S::kTokens;
+  const uint group = threadIdx.x / S::kGroupThreads;
+  const uint thread = threadIdx.x % S::kGroupThreads;
+  const uint warp = thread / kWarp;
+  const uint row = warp % S::kDown * S::kWarpRows;
+  const uint token = warp / S::kDown * kWarpTokens;
+  const Fetch<S> source(weights, quants, scales, first_panel, first_token, thread, c);
+  auto& stages = memory.stages[group];
+  // Segments group, group + kGroups, ...: two stages each.
+  const uint steps = group < c.segments ? 2 * ((c.segments - 1 - group) / S::kGroups + 1) : 0;
+  const auto segment_of = [group](uint step) { return group + step / 2 * S::kGroups; };
+
+  constexpr uint kAhead = S::kStages - 1;
+#pragma unroll
+  for (uint step = 0; step < kAhead; ++step) {
+    if (step < steps) source.fetch_weights(stages[step], segment_of(step), step % 2);
+  }
+  after_previous();  // weights are there already
+#pragma unroll
+  for (uint step = 0; step < kAhead; ++step) {
+    if (step < steps) source.fetch_tokens(stages[step], segment_of(step), step % 2);
     commit_copies();
-    multiply_stage(stages[step % 2], row, token, step % 2, sums);
+  }
+
+  constexpr uint kOwnTiles = S::kRowTiles / S::kGroups;  // whose totals this thread has
+  float sums[S::kRowTiles][kTokenTiles][kSumsPerTile] = {};
+  float totals[kOwnTiles][kTokenTiles][kSumsPerTile] = {};
+  uint current = 0;
+  uint next = kAhead;
+  const uint all_steps = 2 * ((c.segments - 1) / S::kGroups + 1);
+  for (uint step = 0; step < all_steps; ++step) {
+    if (step < steps) {
+      wait_copies<kAhead - 1>();
+      group_barrier<S>(group);  // this stage is here for all, and all have read the one that is filled next
+      if (step + kAhead < steps) {
+        const uint ahead = step + kAhead;
+        source.fetch_weights(stages[next], segment_of(ahead), ahead % 2);
+        source.fetch_tokens(stages[next], segment_of(ahead), ahead % 2);
+      }
+      commit_copies();
+      multiply_stage<S>(stages[current], row, token, sums);
+      current = current + 1 == S::kStages ? 0 : current + 1;
+      next = next + 1 == S::kStages ? 0 : next + 1;
+    }
     if (step % 2 == 0) continue;
+    if constexpr (S::kGroups == 1) {
 #pragma unroll
-    for (uint m = 0; m < kRowTiles; ++m)
+      for (uint m = 0; m < S::kRowTiles; ++m)
 #pragma unroll
-      for (uint n = 0; n < kTokenTiles; ++n)
+        for (uint n = 0; n < kTokenTiles; ++n)
 #pragma unroll
-        for (uint i = 0; i < 4; ++i) {
-          totals[m][n][i] = add(totals[m][n][i], sums[m][n][i]);
-          sums[m][n][i] = 0.0F;
+          for (uint i = 0; i < kSumsPerTile; ++i) {
+            totals[m][n][i] = add(totals[m][n][i], sums[m][n][i]);
+            sums[m][n][i] = 0.0F;
+          }
+    } else {
+      // The segments of all groups, in ascending order; each group adds for some of the rows.
+      constexpr uint kFours = S::kSums / 4;
+      const uint lane = lane_index();
+      __syncthreads();  // the segments before have been added
+#pragma unroll
+      for (uint m = 0; m < S::kRowTiles; ++m)
+#pragma unroll
+        for (uint n = 0; n < kTokenTiles; ++n) {
+          auto& four = sums[m][n];
+          memory.sums[(group * S::kGroupWarps + warp) * kFours + m * kTokenTiles + n][lane] =
+              make_float4(four[0], four[1], four[2], four[3]);
+#pragma unroll
+          for (float& sum : four) sum = 0.0F;
         }
+      __syncthreads();
+      const uint first_segment = step / 2 * S::kGroups;
+#pragma unroll
+      for (uint other = 0; other < S::kGroups; ++other) {
+        if (first_segment + other >= c.segments) break;
+#pragma unroll
+        for (uint m = 0; m < kOwnTiles; ++m)
+#pragma unroll
+          for (uint n = 0; n < kTokenTiles; ++n) {
+            const uint tile = (group * kOwnTiles + m) * kTokenTiles + n;
+            const float4 four = memory.sums[(other * S::kGroupWarps + warp) * kFours + tile][lane];
+            totals[m][n][0] = add(totals[m][n][0], four.x);
+            totals[m][n][1] = add(totals[m][n][1], four.y);
+            totals[m][n][2] = add(totals[m][n][2], four.z);
+            totals[m][n][3] = add(totals[m][n][3], four.w);
+          }
+      }
+    }
   }
 
   const uint lane = lane_index();
+  const uint first_row = first_panel * gpu::kPanel + row + group * kOwnTiles * kMmaRows + lane / 4;
 #pragma unroll
   for (uint n = 0; n < kTokenTiles; ++n)
 #pragma unroll
-    for (uint i = 0; i < 4; ++i) {
-      const uint t = source.first_token + token + n * kMmaTokens + lane % 4 * 2 + i % 2;
+    for (uint i = 0; i < 2; ++i) {
+      const uint t = first_token + token + lane % 4 * (2 * kTokenTiles) + 2 * n + i;
       if (t >= c.tokens) continue;
       const float factor = c.use_factors != 0 ? factors[t] : 1.0F;
+      float* target = y + std::size_t{t} * c.y_stride + c.first_out + first_row;
 #pragma unroll
-      for (uint m = 0; m < kRowTiles; ++m) {
-        const uint r = blockIdx.x * kTileRows + row + m * kMmaRows + i / 2 * 8 + lane / 4;
-        if (r >= c.rows) continue;
-        float value = totals[m][n][i];
-        if (c.use_factors != 0) value = multiply(value, factor);
-        float& target = y[std::size_t{t} * c.y_stride + c.first_out + r];
-        target = c.accumulate != 0 ? add(target, value) : value;
-      }
+      for (uint m = 0; m < kOwnTiles; ++m)
+#pragma unroll
+        for (uint half = 0; half < 2; ++half) {
+          constexpr uint kHalfRows = kMmaRows / 2;
+          const uint r = m * kMmaRows + half * kHalfRows;
+          if (first_row + r >= c.rows) continue;
+          float value = totals[m][n][2 * half + i];
+          if (c.use_factors != 0) value = multiply(value, factor);
+          target[r] = c.accumulate != 0 ? add(target[r], value) : value;
+        }
     }
 }
 
-template <uint kWarpsDown, uint kWarpsAcross>
-Launch launch_for(const MatrixConstants& c) {
-  constexpr uint kTileRows = kWarpsDown * kWarpRows;
-  constexpr uint kTileTokens = kWarpsAcross * kWarpTokens;
-  return {address_of(matmul_tiled<kWarpsDown, kWarpsAcross>),
-          dim3(gpu::divide_up(c.rows, kTileRows), gpu::divide_up(c.tokens, kTileTokens)),
-          dim3(kWarpsDown * kWarpsAcross * kWarp),
-          static_cast<unsigned>(2 * sizeof(Stage<kTileRows, kTileTokens>)), 5};
+template <typename S>
+uint tiles_of(const MatrixConstants& c) {
+  return gpu::divide_up(c.rows, S::kRows) * gpu::divide_up(c.tokens, S::kTokens);
 }
+
+template <typename S>
+Launch launch_for(const MatrixConstants& c) {
+  return {address_of(matmul_tiled<S>),
+          dim3(gpu::divide_up(c.rows, S::kRows), gpu::divide_up(c.tokens, S::kTokens)), dim3(S::kThreads),
+          static_cast<unsigned>(sizeof(typename S::Memory)), 5};
+}
+
+using Large = Shape<4, 2, 2, 1, 4, 2>;  // 128 rows, 64 tokens; two workgroups on a multiprocessor
+using Small = Shape<2, 2, 2, 2, 3, 1>;  // 64 rows, 64 tokens, two segments at a time
 
 }  // namespace
 
+bool fills_device(const MatrixConstants& c) {
+  return tiles_of<Large>(c) >= kEnoughGroups;
+}
+
 Launch plan_matmul_tiled(const MatrixConstants& c) {
   // Large tiles read less, small ones leave fewer multiprocessors without work.
-  constexpr uint kEnoughGroups = 100;
-  const uint large = gpu::divide_up(c.rows, 4 * kWarpRows) * gpu::divide_up(c.tokens, 4 * kWarpTokens);
-  return large >= kEnoughGroups ? launch_for<4, 4>(c) : launch_for<2, 2>(c);
+  return fills_device(c) ? launch_for<Large>(c) : launch_for<Small>(c);
 }
 
 }  // namespace inferno::cuda

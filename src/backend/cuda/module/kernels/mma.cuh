@@ -21,6 +21,66 @@ __device__ inline void mma_s8(const uint (&a)[4], const uint (&b)[2], int start,
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(start));
 }
 
+/// Four 8 by 16-byte matrices; lane l names row l % 8 of matrix l / 8 and gets bytes 4 (l % 4).. of row l / 4
+/// of each.
+__device__ inline void load_matrices(const void* row, uint (&words)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(static_cast<uint>(__cvta_generic_to_shared(row))));
+}
+
+/// Copies to shared memory that the thread does not wait for: kBytes (4, 8 or 16) of them, in groups.
+template <int kBytes>
+__device__ inline void copy_ahead(void* target, const void* source) {
+  const auto address = static_cast<uint>(__cvta_generic_to_shared(target));
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(source) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(source), "n"(kBytes)
+                 : "memory");
+  }
+}
+__device__ inline void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Waits until at most kLeft of the thread's groups are under way.
+template <int kLeft>
+__device__ inline void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+
+/// Where the tokens of a warp's kTiles products stand: column c of product n is token
+/// (c / 2) 2 kTiles + 2 n + c % 2, so that a lane's sums (columns 2q, 2q + 1 of each product) are of 2 kTiles
+/// tokens one behind the other, and their scales come with few loads.
+template <uint kTiles>
+struct TokenOrder {
+  static constexpr uint kTokens = kTiles * kMmaTokens;
+  static __device__ uint of_column(uint tile, uint column) {
+    return column / 2 * (2 * kTiles) + 2 * tile + column % 2;
+  }
+  /// What 16-byte chunks of a token's row are exclusive-ored with in shared memory, so that the eight rows
+  /// that are read at once lie in different banks.
+  static __device__ uint swizzle(uint token) { return token / (2 * kTiles) % 4 * 2 + token % 2; }
+
+  /// Fragments b of one block for all products. `rows`: the warp's tokens, kStride bytes apart; `chunk`: the
+  /// block's first.
+  template <uint kStride>
+  static __device__ void load(const std::byte* rows, uint chunk, uint (&b)[kTiles][2]) {
+    static_assert(kTiles % 2 == 0);
+    const uint matrix = threadIdx.x % 32 / 8;
+#pragma unroll
+    for (uint n = 0; n < kTiles; n += 2) {
+      const uint token = of_column(n + matrix / 2, threadIdx.x % 8);
+      uint words[4];
+      load_matrices(rows + token * kStride + ((chunk + matrix % 2) ^ swizzle(token)) * 16, words);
+      b[n][0] = words[0];
+      b[n][1] = words[1];
+      b[n + 1][0] = words[2];
+      b[n + 1][1] = words[3];
+    }
+  }
+};
+
 /// Half number `index` of the eight in 16 bytes.
 __device__ inline float half_of(const int4& packed, uint index) {
   const uint words[4] = {static_cast<uint>(packed.x), static_cast<uint>(packed.y),

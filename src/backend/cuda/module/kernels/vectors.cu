@@ -95,18 +95,54 @@ __global__ void quantize_vectors(const float* x, std::int8_t* quants, float* sca
   quantize_block(x[first + lane_index()], quants + first, scales + first / arith::kBlock);
 }
 
-/// Grid (F256 / 256, T).
-__global__ void swiglu(const float* gate_up, float* floats, std::int8_t* quants, float* scales,
-                       SwigluConstants c) {
+/// Grid (ceil(F256 / 1024), T): a thread has four columns next to each other, eight threads a block of 32.
+__global__ void __launch_bounds__(kThreads)
+    swiglu(const float* gate_up, float* floats, std::int8_t* quants, float* scales, SwigluConstants c) {
   after_previous();
-  const uint column = blockIdx.x * kThreads + threadIdx.x;
+  const uint column = (blockIdx.x * kThreads + threadIdx.x) * 4;
+  if (column / 256 * 256 >= c.stride) return;  // whole warps: 128 columns of 256
   const float* in = gate_up + blockIdx.y * std::size_t{c.in_stride};
-  const float value = column < c.columns ? arith::swiglu(in[column], in[c.up_offset + column]) : 0.0F;
-  const std::size_t at = blockIdx.y * std::size_t{c.stride} + column;
-  if ((c.write & gpu::kWriteFloats) != 0) floats[at] = value;
-  if ((c.write & gpu::kWriteQuants) != 0) {
-    quantize_block(value, quants + at - lane_index(), scales + at / arith::kBlock);
+  float gate[4] = {};
+  float up[4] = {};
+  if (column + 4 <= c.columns && c.up_offset % 4 == 0 && c.in_stride % 4 == 0) {
+    const auto gates = *reinterpret_cast<const float4*>(in + column);
+    const auto ups = *reinterpret_cast<const float4*>(in + c.up_offset + column);
+    const float both[8] = {gates.x, gates.y, gates.z, gates.w, ups.x, ups.y, ups.z, ups.w};
+#pragma unroll
+    for (uint i = 0; i < 4; ++i) {
+      gate[i] = both[i];
+      up[i] = both[4 + i];
+    }
+  } else {
+    for (uint i = 0; i < 4 && column + i < c.columns; ++i) {
+      gate[i] = in[column + i];
+      up[i] = in[c.up_offset + column + i];
+    }
   }
+  float values[4];
+  uint largest = 0;
+#pragma unroll
+  for (uint i = 0; i < 4; ++i) {
+    values[i] = arith::swiglu(gate[i], up[i]);  // of zeros: zero
+    largest = max(largest, arith::magnitude_bits(values[i]));
+  }
+  const std::size_t at = blockIdx.y * std::size_t{c.stride} + column;
+  if ((c.write & gpu::kWriteFloats) != 0) {
+    *reinterpret_cast<float4*>(floats + at) = make_float4(values[0], values[1], values[2], values[3]);
+  }
+  if ((c.write & gpu::kWriteQuants) == 0) return;
+#pragma unroll
+  for (uint lanes = 4; lanes > 0; lanes /= 2) {
+    largest = max(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
+  }
+  const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
+  uint bytes = 0;
+#pragma unroll
+  for (uint i = 0; i < 4; ++i) {
+    bytes |= (static_cast<uint>(arith::quantize(values[i], inverse)) & 0xFFU) << (8 * i);
+  }
+  *reinterpret_cast<uint*>(quants + at) = bytes;
+  if (threadIdx.x % 8 == 0) scales[at / arith::kBlock] = arith::block_scale(largest, arith::kInt8Step);
 }
 
 __global__ void add_branch(float* x, const float* branch, AddConstants c) {
@@ -164,7 +200,7 @@ Launch plan_quantize(const Command& command) {
 }
 
 Launch plan_swiglu(const Command& command) {
-  return {address_of(swiglu), grid_of(command), dim3(kThreads), 0, 4};
+  return {address_of(swiglu), dim3(gpu::divide_up(command.grid.x, 4), command.grid.y), dim3(kThreads), 0, 4};
 }
 
 Launch plan_add(const Command& command) {

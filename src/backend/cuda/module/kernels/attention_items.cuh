@@ -1,0 +1,76 @@
+#pragma once
+
+#include "backend/cuda/module/kernels/common.cuh"
+
+/// What workgroups of attention take in turn, and the cache that they find.
+namespace inferno::cuda {
+
+/// The items of a grid (splits, K, tiles), given or read by the device. Workgroups take them in turn.
+struct AttentionGrid {
+  uint splits, kv_heads, tiles;
+
+  __device__ AttentionGrid(const gpu::Grid& given, const uint* indirect)
+      : splits(indirect != nullptr ? indirect[0] : given.x),
+        kv_heads(indirect != nullptr ? indirect[1] : given.y),
+        tiles(indirect != nullptr ? indirect[2] : given.z) {}
+};
+
+/// Calls visit(split, KV head, tile) for each of the workgroup's items.
+template <typename Visit>
+__device__ void for_each_item(const AttentionGrid& grid, Visit&& visit) {
+  const std::uint64_t items = std::uint64_t{grid.splits} * grid.kv_heads * grid.tiles;
+  for (std::uint64_t index = blockIdx.x; index < items; index += gridDim.x) {
+    visit(static_cast<uint>(index % grid.splits), static_cast<uint>(index / grid.splits % grid.kv_heads),
+          static_cast<uint>(index / grid.splits / grid.kv_heads));
+  }
+}
+
+/// One KV head of one cache block of 256 positions, as cpu::BlockLayout has it.
+template <uint kBlocks>
+struct CachedHead {
+  static constexpr uint kDim = kBlocks * arith::kBlock;
+  static constexpr std::size_t kPlane = std::size_t{arith::kSplit} * kDim;
+  static constexpr std::size_t kScalePlane = std::size_t{arith::kSplit} * kBlocks * sizeof(float);
+  static constexpr std::size_t kBytes = 2 * (kPlane + kScalePlane);
+  const std::byte* base;
+
+  __device__ CachedHead(const std::byte* cache, uint block, uint kv_heads, uint kv_head)
+      : base(cache + (std::size_t{block} * kv_heads + kv_head) * kBytes) {}
+
+  __device__ const std::byte* keys() const { return base; }
+  __device__ const float* key_scales() const { return reinterpret_cast<const float*>(base + kPlane); }
+  __device__ const std::byte* values() const { return base + kPlane + kScalePlane; }
+  __device__ const float* value_scales() const {
+    return reinterpret_cast<const float*>(base + 2 * kPlane + kScalePlane);
+  }
+};
+
+/// The larger, or NaN if one is.
+__device__ inline float larger_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a;  // never run: the module has no code for devices before 8.0
+#endif
+}
+
+/// arith::exponential of x <= 0, in fewer steps: the last multiplication is by a power of two and exact, so
+/// the exponent is added to. For NaN the result has no meaning.
+__device__ inline float exponential_of_negative(float x) {
+  const float clamped = larger_or_nan(x, -87.0F);
+  const float scaled = multiply(clamped, 1.44269504F);
+  const float shifted = add(scaled, arith::kRounder);
+  const float fraction = arith::subtract(scaled, arith::subtract(shifted, arith::kRounder));
+  float power = 0.00015403530F;
+  power = add(multiply(power, fraction), 0.0013333558F);
+  power = add(multiply(power, fraction), 0.0096181291F);
+  power = add(multiply(power, fraction), 0.0555041087F);
+  power = add(multiply(power, fraction), 0.2402265070F);
+  power = add(multiply(power, fraction), 0.6931471806F);
+  power = add(multiply(power, fraction), 1.0F);
+  return __uint_as_float(__float_as_uint(power) + (__float_as_uint(shifted) << 23U));
+}
+
+}  // namespace inferno::cuda
