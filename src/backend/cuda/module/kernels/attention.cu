@@ -47,16 +47,6 @@ struct Shared {
   }
 };
 
-/// What one workgroup attends to: a split, a KV head, a tile of consecutive tokens.
-struct Item {
-  uint split, kv_head;
-  uint4 tile;   // first token, tokens, position of the first, offset of the table
-  uint begin;   // first position of the split
-  uint end;     // behind the last position that any of the tile's tokens sees
-  uint group;   // query heads of a KV head
-  uint blocks;  // B
-};
-
 /// 16 bytes of the cache. Rows of blocks of few positions stand at multiples of 4 bytes only.
 __device__ int4 load_16(const std::byte* bytes, bool aligned) {
   if (aligned) return *reinterpret_cast<const int4*>(bytes);
@@ -127,8 +117,9 @@ __device__ void weigh(const Shared& shared, uint query, uint count, uint blocks,
 }
 
 /// Exact sums of weights times values, over all positions of the split, for `queries` query heads.
-__device__ void sum_values(const Shared& shared, const Item& item, uint queries, std::size_t values_at,
-                           const AttendConstants& c) {
+__device__ void sum_values(const Shared& shared, const AttentionItem& item, uint queries,
+                           std::size_t values_at, const AttendConstants& c) {
+  const uint blocks = c.padded_dim / arith::kBlock;
   const uint words = c.padded_dim / 4;
   const uint parts = max(1U, kThreads / words);
   const uint positions = (item.end - item.begin + parts - 1) / parts;
@@ -147,7 +138,7 @@ __device__ void sum_values(const Shared& shared, const Item& item, uint queries,
 #pragma unroll
       for (uint q = 0; q < kQueries; ++q) {
         if (q >= queries) break;
-        const int weight = weights[q * item.blocks * kSplit + i];
+        const int weight = weights[q * blocks * kSplit + i];
 #pragma unroll
         for (uint k = 0; k < 4; ++k) sums[q][k] += weight * v[k];
       }
@@ -161,12 +152,14 @@ __device__ void sum_values(const Shared& shared, const Item& item, uint queries,
   }
 }
 
-__device__ void attend_item(const Shared& shared, const Item& item, const std::int8_t* query_quants,
+__device__ void attend_item(const Shared& shared, const AttentionItem& item, const std::int8_t* query_quants,
                             const float* query_scales, const std::byte* cache, const uint* tables,
                             float2* statistics, float* outputs, const AttendConstants& c) {
+  const uint group = c.heads / c.kv_heads;
+  const uint blocks = c.padded_dim / arith::kBlock;
   const uint bases = (item.end - item.begin + c.block_size - 1) / c.block_size;
   const std::size_t plane = std::size_t{c.block_size} * c.padded_dim;
-  const std::size_t scale_plane = std::size_t{c.block_size} * item.blocks * sizeof(float);
+  const std::size_t scale_plane = std::size_t{c.block_size} * blocks * sizeof(float);
   const std::size_t head_bytes = 2 * (plane + scale_plane);
   const std::size_t values_at = plane + scale_plane;
   for (uint i = threadIdx.x; i < bases; i += kThreads) {
@@ -175,25 +168,25 @@ __device__ void attend_item(const Shared& shared, const Item& item, const std::i
   }
   __syncthreads();
   const uint seen = item.end - item.begin;
-  for (uint i = threadIdx.x; i < seen * item.blocks; i += kThreads) {
-    const uint position = i / item.blocks;
+  for (uint i = threadIdx.x; i < seen * blocks; i += kThreads) {
+    const uint position = i / blocks;
     const auto* scales =
         reinterpret_cast<const float*>(shared.bases[position / c.block_size] + values_at + plane);
-    shared.value_scales[i % item.blocks * kSplit + position] =
-        scales[std::size_t{position % c.block_size} * item.blocks + i % item.blocks];
+    shared.value_scales[i % blocks * kSplit + position] =
+        scales[std::size_t{position % c.block_size} * blocks + i % blocks];
   }
 
   // Query heads [tokens][group]; those of tokens before the split see nothing of it.
   const uint skipped = item.begin > item.tile.z ? item.begin - item.tile.z : 0;
-  const uint all = item.tile.y * item.group;
-  for (uint first = skipped * item.group; first < all; first += kQueries) {
+  const uint all = item.tile.y * group;
+  for (uint first = skipped * group; first < all; first += kQueries) {
     const uint queries = min(kQueries, all - first);
     const auto head_of = [&](uint q) {  // [T][H]
-      const uint token = item.tile.x + (first + q) / item.group;
-      return std::size_t{token} * c.heads + item.kv_head * item.group + (first + q) % item.group;
+      const uint token = item.tile.x + (first + q) / group;
+      return std::size_t{token} * c.heads + item.kv_head * group + (first + q) % group;
     };
     const auto count_of = [&](uint q) {
-      const uint position = item.tile.z + (first + q) / item.group;
+      const uint position = item.tile.z + (first + q) / group;
       return min(item.end, position + 1) - item.begin;
     };
     const auto result_of = [&](uint q) {  // [T'][H][max_splits]
@@ -204,8 +197,8 @@ __device__ void attend_item(const Shared& shared, const Item& item, const std::i
       reinterpret_cast<int*>(shared.queries)[i] =
           reinterpret_cast<const int*>(query_quants + head_of(q) * c.padded_dim)[i % (c.padded_dim / 4)];
     }
-    for (uint i = threadIdx.x; i < queries * item.blocks; i += kThreads) {
-      shared.query_scales[i] = query_scales[head_of(i / item.blocks) * item.blocks + i % item.blocks];
+    for (uint i = threadIdx.x; i < queries * blocks; i += kThreads) {
+      shared.query_scales[i] = query_scales[head_of(i / blocks) * blocks + i % blocks];
     }
     for (uint i = threadIdx.x; i < queries * c.padded_dim; i += kThreads) shared.sums[i] = 0;
     __syncthreads();
@@ -214,24 +207,24 @@ __device__ void attend_item(const Shared& shared, const Item& item, const std::i
       const std::byte* base = shared.bases[threadIdx.x / c.block_size];
       const std::byte* key = base + std::size_t{offset} * c.padded_dim;
       const bool aligned = head_bytes % 16 == 0;
-      const auto* scales = reinterpret_cast<const float*>(base + plane) + std::size_t{offset} * item.blocks;
+      const auto* scales = reinterpret_cast<const float*>(base + plane) + std::size_t{offset} * blocks;
       for (uint q = 0; q < queries; ++q) {
         shared.scores[q * kSplit + threadIdx.x] =
-            score(key, scales, aligned, shared.queries + q * c.padded_dim,
-                  shared.query_scales + q * item.blocks, item.blocks);
+            score(key, scales, aligned, shared.queries + q * c.padded_dim, shared.query_scales + q * blocks,
+                  blocks);
       }
     }
     __syncthreads();
     const uint warp = threadIdx.x / kWarp;
-    if (warp < queries) weigh(shared, warp, count_of(warp), item.blocks, statistics + result_of(warp));
+    if (warp < queries) weigh(shared, warp, count_of(warp), blocks, statistics + result_of(warp));
     __syncthreads();
     sum_values(shared, item, queries, values_at, c);
     __syncthreads();
     for (uint i = threadIdx.x; i < queries * c.padded_dim; i += kThreads) {
       const uint q = i / c.padded_dim;
       const uint d = i % c.padded_dim;
-      outputs[result_of(q) * c.padded_dim + d] = multiply(
-          arith::to_float(shared.sums[i]), shared.weight_scales[q * item.blocks + d / arith::kBlock]);
+      outputs[result_of(q) * c.padded_dim + d] =
+          multiply(arith::to_float(shared.sums[i]), shared.weight_scales[q * blocks + d / arith::kBlock]);
     }
     __syncthreads();
   }
@@ -245,19 +238,11 @@ __global__ void __launch_bounds__(kThreads)
   after_previous();
   extern __shared__ __align__(16) std::byte memory[];
   const Shared shared(memory, c.padded_dim);
-  for_each_item(AttentionGrid(given_grid, indirect_grid), [&](uint split, uint kv_head, uint tile) {
-    Item item{};
-    item.split = split;
-    item.kv_head = kv_head;
-    item.tile = tiles[c.first_tile + tile];
-    item.begin = item.split * kSplit;
-    item.end = min(item.begin + kSplit, item.tile.z + item.tile.y);
-    item.group = c.heads / c.kv_heads;
-    item.blocks = c.padded_dim / arith::kBlock;
-    if (item.begin >= item.end) return;
+  AttentionItems items(AttentionGrid(given_grid, indirect_grid), tiles + c.first_tile);
+  for (AttentionItem item = items.next(); item.valid; item = items.next()) {
     __syncthreads();  // the item before has been read
     attend_item(shared, item, query_quants, query_scales, cache, tables, statistics, outputs, c);
-  });
+  }
 }
 
 }  // namespace

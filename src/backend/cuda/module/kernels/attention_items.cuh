@@ -15,15 +15,44 @@ struct AttentionGrid {
         tiles(indirect != nullptr ? indirect[2] : given.z) {}
 };
 
-/// Calls visit(split, KV head, tile) for each of the workgroup's items.
-template <typename Visit>
-__device__ void for_each_item(const AttentionGrid& grid, Visit&& visit) {
-  const std::uint64_t items = std::uint64_t{grid.splits} * grid.kv_heads * grid.tiles;
-  for (std::uint64_t index = blockIdx.x; index < items; index += gridDim.x) {
-    visit(static_cast<uint>(index % grid.splits), static_cast<uint>(index / grid.splits % grid.kv_heads),
-          static_cast<uint>(index / grid.splits / grid.kv_heads));
+/// What one workgroup attends to at a time.
+struct AttentionItem {
+  bool valid = false;
+  uint split = 0, kv_head = 0;
+  uint4 tile = {};  // first token, tokens, position of the first, offset of the row's table
+  uint begin = 0;   // first position of the split
+  uint end = 0;     // behind the last position that any of the tile's tokens sees
+};
+
+/// The workgroup's items, one after the other; those of which no token sees anything are left out.
+class AttentionItems {
+ public:
+  /// `tiles`: the first of the grid's.
+  __device__ AttentionItems(const AttentionGrid& grid, const uint4* tiles)
+      : grid_(grid),
+        tiles_(tiles),
+        count_(std::uint64_t{grid.splits} * grid.kv_heads * grid.tiles),
+        index_(blockIdx.x) {}
+
+  __device__ AttentionItem next() {
+    for (; index_ < count_; index_ += gridDim.x) {
+      AttentionItem item{true, static_cast<uint>(index_ % grid_.splits),
+                         static_cast<uint>(index_ / grid_.splits % grid_.kv_heads),
+                         tiles_[index_ / grid_.splits / grid_.kv_heads]};
+      item.begin = item.split * arith::kSplit;
+      item.end = min(item.begin + arith::kSplit, item.tile.z + item.tile.y);
+      if (item.begin >= item.end) continue;
+      index_ += gridDim.x;
+      return item;
+    }
+    return {};
   }
-}
+
+ private:
+  AttentionGrid grid_;
+  const uint4* tiles_;
+  std::uint64_t count_, index_;
+};
 
 /// One KV head of one cache block of 256 positions, as cpu::BlockLayout has it.
 template <uint kBlocks>

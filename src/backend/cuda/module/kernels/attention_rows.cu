@@ -1,5 +1,7 @@
 // Attention of rows that have one token each, for heads of 64 and 128 elements and cache blocks of 256
-// positions: keys and values are read once, as fast as memory gives them, two query heads at a time.
+// positions: keys and values are read once, as fast as memory gives them, two query heads at a time. Keys of
+// the next item are on their way while weights are made of this one's scores, values while its sums are
+// written.
 
 #include "backend/cuda/module/kernels/attention.hpp"
 #include "backend/cuda/module/kernels/attention_items.cuh"
@@ -42,7 +44,7 @@ __device__ uint swizzle(uint position) {
 }
 
 template <uint kBlocks>
-__device__ void fetch(Shared<kBlocks>& shared, const CachedHead<kBlocks>& head, uint seen) {
+__device__ void fetch_keys(Shared<kBlocks>& shared, const CachedHead<kBlocks>& head, uint seen) {
   constexpr uint kRowChunks = kBlocks * 2;
   for (uint i = threadIdx.x; i < seen * kRowChunks; i += kThreads) {
     copy_ahead<16>(shared.keys + (i ^ swizzle<kBlocks>(i / kRowChunks)) * kChunk, head.keys() + i * kChunk);
@@ -50,14 +52,32 @@ __device__ void fetch(Shared<kBlocks>& shared, const CachedHead<kBlocks>& head, 
   if (threadIdx.x < seen) {
     copy_ahead<kBlocks * 4>(shared.key_scales[threadIdx.x], head.key_scales() + threadIdx.x * kBlocks);
   }
-  commit_copies();
-  for (uint i = threadIdx.x; i < seen * kRowChunks; i += kThreads) {
+}
+
+template <uint kBlocks>
+__device__ void fetch_values(Shared<kBlocks>& shared, const CachedHead<kBlocks>& head, uint seen) {
+  for (uint i = threadIdx.x; i < seen * (kBlocks * 2); i += kThreads) {
     copy_ahead<16>(shared.values + i * kChunk, head.values() + i * kChunk);
   }
   if (threadIdx.x < seen) {
     copy_ahead<kBlocks * 4>(shared.value_scales[threadIdx.x], head.value_scales() + threadIdx.x * kBlocks);
   }
-  commit_copies();
+}
+
+/// Query heads from number `head` [T][H] on, `count` of them.
+template <uint kBlocks>
+__device__ void fetch_queries(Shared<kBlocks>& shared, const std::int8_t* quants, const float* scales,
+                              std::size_t head, uint count) {
+  constexpr uint kDim = Shared<kBlocks>::kDim;
+  constexpr uint kPieces = kDim / kChunk;
+  if (threadIdx.x < kQueries * kPieces) {
+    const uint q = min(threadIdx.x / kPieces, count - 1);
+    copy_ahead<16>(&shared.queries[threadIdx.x / kPieces][threadIdx.x % kPieces],
+                   quants + (head + q) * kDim + threadIdx.x % kPieces * kChunk);
+  } else if (threadIdx.x - kQueries * kPieces < kQueries) {
+    const uint i = threadIdx.x - kQueries * kPieces;
+    copy_ahead<kBlocks * 4>(shared.query_scales[i], scales + (head + min(i, count - 1)) * kBlocks);
+  }
 }
 
 /// Scores of the thread's position.
@@ -176,31 +196,42 @@ __global__ void __launch_bounds__(kThreads, 2)
   auto& shared = *reinterpret_cast<S*>(memory);
   const uint group = c.heads / c.kv_heads;
   const uint warp = threadIdx.x / kWarp;
-  for_each_item(AttentionGrid(given_grid, indirect_grid), [&](uint split, uint kv_head, uint tile_index) {
-    const uint4 tile = tiles[c.first_tile + tile_index];  // token, tokens, position, offset of the table
-    if (split * kSplit > tile.z) return;
-    const uint seen = min(kSplit, tile.z + 1 - split * kSplit);
-    __syncthreads();  // the item before has been read
-    fetch<kBlocks>(shared, CachedHead<kBlocks>(cache, tables[tile.w + split], c.kv_heads, kv_head), seen);
+  const auto head_of = [&](const AttentionItem& item) {  // the first of [T][H]
+    return std::size_t{item.tile.x} * c.heads + item.kv_head * group;
+  };
+  const auto cached = [&](const AttentionItem& item) {
+    return CachedHead<kBlocks>(cache, tables[item.tile.w + item.split], c.kv_heads, item.kv_head);
+  };
+  AttentionItems items(AttentionGrid(given_grid, indirect_grid), tiles + c.first_tile);
+  AttentionItem item = items.next();
+  if (!item.valid) return;
+  {
+    const auto head = cached(item);
+    fetch_queries<kBlocks>(shared, query_quants, query_scales, head_of(item), min(kQueries, group));
+    fetch_keys<kBlocks>(shared, head, item.end - item.begin);
+    fetch_values<kBlocks>(shared, head, item.end - item.begin);
+    commit_copies();
+  }
+  while (item.valid) {
+    const AttentionItem next = items.next();
+    const auto next_head = cached(next.valid ? next : item);
+    const uint seen = item.end - item.begin;
     for (uint first = 0; first < group; first += kQueries) {
-      const std::size_t head = std::size_t{tile.x} * c.heads + kv_head * group + first;  // [T][H]
-      const std::size_t result = (head - std::size_t{c.first_token} * c.heads) * c.max_splits + split;
+      const bool last = first + kQueries >= group;
       const uint count = min(kQueries, group - first);
-      if (threadIdx.x < kQueries * S::kWords) {
-        const uint q = threadIdx.x / S::kWords;
-        reinterpret_cast<uint*>(shared.queries)[threadIdx.x] = reinterpret_cast<const uint*>(
-            query_quants + (head + min(q, count - 1)) * S::kDim)[threadIdx.x % S::kWords];
-      }
-      if (threadIdx.x < kQueries * kBlocks) {
-        const uint q = threadIdx.x / kBlocks;
-        shared.query_scales[q][threadIdx.x % kBlocks] =
-            query_scales[(head + min(q, count - 1)) * kBlocks + threadIdx.x % kBlocks];
-      }
-      if (first == 0) wait_copies<1>();
-      __syncthreads();
+      wait_copies<0>();
+      __syncthreads();  // all that was fetched is here for all
       if (threadIdx.x < seen) score(shared);
-      if (first == 0) wait_copies<0>();
       __syncthreads();
+      if (!last) {
+        fetch_queries<kBlocks>(shared, query_quants, query_scales, head_of(item) + first + kQueries,
+                               min(kQueries, group - first - kQueries));
+      } else if (next.valid) {
+        fetch_queries<kBlocks>(shared, query_quants, query_scales, head_of(next), min(kQueries, group));
+        fetch_keys<kBlocks>(shared, next_head, next.end - next.begin);
+      }
+      const std::size_t result =
+          (head_of(item) + first - std::size_t{c.first_token} * c.heads) * c.max_splits + item.split;
       for (uint i = warp; i < count * kBlocks; i += kWarps) {
         const uint q = i / kBlocks;
         weigh(shared, q, i % kBlocks, seen, statistics + result + q * std::size_t{c.max_splits});
@@ -208,6 +239,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       __syncthreads();
       sum_values(shared, seen);
       __syncthreads();
+      if (last && next.valid) fetch_values<kBlocks>(shared, next_head, next.end - next.begin);
+      commit_copies();
       for (uint i = threadIdx.x; i < count * S::kDim; i += kThreads) {
         const uint q = i / S::kDim;
         const uint dim = i % S::kDim;
@@ -220,7 +253,8 @@ __global__ void __launch_bounds__(kThreads, 2)
             multiply(arith::to_float(sum), shared.weight_scales[q][dim / arith::kBlock]);
       }
     }
-  });
+    item = next;
+  }
 }
 
 template <uint kBlocks>

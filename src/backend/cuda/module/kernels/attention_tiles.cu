@@ -24,6 +24,7 @@ constexpr uint kQueries = kMmaRows;
 constexpr uint kScoreTiles = kSplit / kMmaTokens;
 constexpr uint kChunkTiles = arith::kBlock / kMmaTokens;  // score tiles of a product of weights and values
 constexpr uint kChunks = kSplit / arith::kBlock;
+static_assert(kThreads == kSplit);
 constexpr uint kGroups = 132;  // workgroups: what is in shared memory leaves room for one on a multiprocessor
 constexpr float kMinusInfinity = -__builtin_huge_valf();
 
@@ -34,7 +35,7 @@ struct alignas(16) Copied {
   static constexpr uint kDim = kBlocks * arith::kBlock;
   std::byte keys[kSplit * kDim];  // [position][chunk, by key_swizzle]
   float key_scales[kSplit][kBlocks];
-  float value_scales[kBlocks][kSplit];
+  float value_scales[kBlocks][kSplit];  // 0 behind the last position
 };
 
 template <uint kBlocks>
@@ -155,6 +156,30 @@ class Jobs {
   uint seen_ = 0, block_ = 0;
 };
 
+/// Copies four bytes ahead, or zeros.
+__device__ void copy_or_clear(void* target, const void* source, bool copies) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
+                   static_cast<uint>(__cvta_generic_to_shared(target))),
+               "l"(source), "r"(copies ? 4 : 0)
+               : "memory");
+}
+
+template <uint kCount>
+__device__ void load_floats(const float* from, float (&values)[kCount]) {
+  static_assert(kCount == 2 || kCount == 4);
+  if constexpr (kCount == 4) {
+    const auto four = *reinterpret_cast<const float4*>(from);
+    values[0] = four.x;
+    values[1] = four.y;
+    values[2] = four.z;
+    values[3] = four.w;
+  } else {
+    const auto two = *reinterpret_cast<const float2*>(from);
+    values[0] = two.x;
+    values[1] = two.y;
+  }
+}
+
 template <uint kBlocks>
 __device__ void fetch(Shared<kBlocks>& shared, Copied<kBlocks>& copied, const CachedHead<kBlocks>& head,
                       uint seen) {
@@ -168,12 +193,11 @@ __device__ void fetch(Shared<kBlocks>& shared, Copied<kBlocks>& copied, const Ca
     copy_ahead<16>(shared.values + position * kDim + (chunk ^ value_swizzle<kBlocks>(position)) * kChunk,
                    head.values() + i * kChunk);
   }
-  for (uint i = threadIdx.x; i < seen; i += kThreads) {
-    copy_ahead<kBlocks * 4>(copied.key_scales[i], head.key_scales() + i * kBlocks);
+  const uint i = threadIdx.x;
+  if (i < seen) copy_ahead<kBlocks * 4>(copied.key_scales[i], head.key_scales() + i * kBlocks);
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) {
-      copy_ahead<4>(&copied.value_scales[b][i], head.value_scales() + i * kBlocks + b);
-    }
+  for (uint b = 0; b < kBlocks; ++b) {
+    copy_or_clear(&copied.value_scales[b][i], head.value_scales() + i * kBlocks + b, i < seen);
   }
 }
 
@@ -216,45 +240,48 @@ __device__ void turn_values(Shared<kBlocks>& shared, uint seen) {
 template <uint kBlocks>
 struct Queries {
   static constexpr uint kDim = kBlocks * arith::kBlock;
-  uint first, count;        // query heads [tokens][group] of the tile
-  uint positions[2];        // that the lane's queries see
-  uint full, most;          // that all of them see; that any does
+  uint most;                // positions that any of the queries sees
+  uint tiles[2][2];         // [query][position of two]: those of tiles before this one are seen
   float p[kScoreTiles][4];  // scores, then their exponentials
 
-  __device__ bool seen(uint tile, uint i) const {
-    return tile * kMmaTokens + lane_index() % 4 * 2 + i % 2 < positions[i / 2];
+  /// `positions`: those that the lane's queries see.
+  __device__ Queries(const uint (&positions)[2]) {
+    most = __reduce_max_sync(kAllLanes, max(positions[0], positions[1]));
+#pragma unroll
+    for (uint r = 0; r < 2; ++r)
+#pragma unroll
+      for (uint i = 0; i < 2; ++i) {
+        tiles[r][i] = (positions[r] + kMmaTokens - 1 - lane_index() % 4 * 2 - i) / kMmaTokens;
+      }
   }
-  __device__ bool is_whole(uint tile) const { return (tile + 1) * kMmaTokens <= full; }
+
+  __device__ bool seen(uint tile, uint i) const { return tile < tiles[i / 2][i % 2]; }
 
   __device__ __forceinline__ void score(const Copied<kBlocks>& copied, const uint (&a)[kBlocks][4],
                                         const float (&query_scales)[2][kBlocks]) {
     const uint lane = lane_index();
-    const uint matrix = lane / 8;
     const uint row = lane % 8;
+    // Eight positions on, chunks stand as they do here.
+    const std::byte* keys[kBlocks / 2];
+#pragma unroll
+    for (uint b = 0; b < kBlocks; b += 2) {
+      keys[b / 2] = copied.keys + row * kDim + ((2 * b + lane / 8) ^ key_swizzle<kBlocks>(row)) * kChunk;
+    }
+    const float* key_scales = copied.key_scales[lane % 4 * 2];
 #pragma unroll
     for (uint n = 0; n < kScoreTiles; ++n) {
 #pragma unroll
       for (float& score : p[n]) score = kMinusInfinity;
       if (n * kMmaTokens >= most) continue;
-      const uint position = n * kMmaTokens + row;
       float scales[2][kBlocks];
 #pragma unroll
-      for (uint i = 0; i < 2; ++i) {
-        const float* from = copied.key_scales[n * kMmaTokens + lane % 4 * 2 + i];
-#pragma unroll
-        for (uint b = 0; b < kBlocks; b += 2) {
-          const auto two = *reinterpret_cast<const float2*>(from + b);
-          scales[i][b] = two.x;
-          scales[i][b + 1] = two.y;
-        }
-      }
+      for (uint i = 0; i < 2; ++i)
+        load_floats<kBlocks>(key_scales + (n * kMmaTokens + i) * kBlocks, scales[i]);
       float sums[4] = {};
 #pragma unroll
       for (uint b = 0; b < kBlocks; b += 2) {
         uint words[4];  // of two blocks
-        load_matrices(
-            copied.keys + position * kDim + ((2 * b + matrix) ^ key_swizzle<kBlocks>(position)) * kChunk,
-            words);
+        load_matrices(keys[b / 2] + n * kMmaTokens * kDim, words);
 #pragma unroll
         for (uint j = 0; j < 2; ++j) {
           const uint key[2] = {words[2 * j], words[2 * j + 1]};
@@ -267,13 +294,8 @@ struct Queries {
           }
         }
       }
-      if (is_whole(n)) {
 #pragma unroll
-        for (uint i = 0; i < 4; ++i) p[n][i] = sums[i];
-      } else {
-#pragma unroll
-        for (uint i = 0; i < 4; ++i) p[n][i] = seen(n, i) ? sums[i] : kMinusInfinity;
-      }
+      for (uint i = 0; i < 4; ++i) p[n][i] = seen(n, i) ? sums[i] : kMinusInfinity;
     }
   }
 
@@ -303,14 +325,8 @@ struct Queries {
       }
 #pragma unroll
       for (uint i = 0; i < 4; ++i) {
-        p[n][i] = exponential_of_negative(arith::subtract(p[n][i], maximum[i / 2]));
-      }
-      if (!is_whole(n)) {
-#pragma unroll
-        for (uint i = 0; i < 4; ++i) p[n][i] = seen(n, i) ? p[n][i] : 0.0F;
-      }
-#pragma unroll
-      for (uint i = 0; i < 4; ++i) {
+        const float value = exponential_of_negative(arith::subtract(p[n][i], maximum[i / 2]));
+        p[n][i] = seen(n, i) ? value : 0.0F;
         float& sum = partial[i / 2][n % kChunkTiles][i % 2];
         sum = add(sum, p[n][i]);
       }
@@ -330,29 +346,31 @@ struct Queries {
     }
   }
 
-  /// Exponential times value scale of block b.
-  __device__ __forceinline__ void weigh(const Copied<kBlocks>& copied, uint b, uint n,
-                                        float (&weights)[4]) const {
-    const auto scale =
-        *reinterpret_cast<const float2*>(&copied.value_scales[b][n * kMmaTokens + lane_index() % 4 * 2]);
+  /// Exponential times value scale of block b. kCareful: scales of positions that a query does not see may be
+  /// NaN.
+  template <bool kCareful>
+  __device__ __forceinline__ void weigh(const float* value_scales, uint n, float (&weights)[4]) const {
+    const auto scale = *reinterpret_cast<const float2*>(value_scales + n * kMmaTokens);
 #pragma unroll
-    for (uint i = 0; i < 4; ++i) weights[i] = multiply(p[n][i], i % 2 == 0 ? scale.x : scale.y);
-    if (is_whole(n)) return;
-      // Behind what is seen the scales are of other tokens' positions, or of nothing.
-#pragma unroll
-    for (uint i = 0; i < 4; ++i) weights[i] = seen(n, i) ? weights[i] : 0.0F;
+    for (uint i = 0; i < 4; ++i) {
+      weights[i] = multiply(p[n][i], i % 2 == 0 ? scale.x : scale.y);
+      if (kCareful && !seen(n, i)) weights[i] = 0.0F;
+    }
   }
 
   /// Outputs of block b: `low` + 256 `high`, and what one step of them is worth.
+  template <bool kCareful>
   __device__ __forceinline__ void sum_values(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied,
                                              uint b, int (&low)[kChunkTiles][4], int (&high)[kChunkTiles][4],
                                              float (&scale)[2]) const {
+    const uint lane = lane_index();
+    const float* value_scales = copied.value_scales[b] + lane % 4 * 2;
     float largest[2] = {0.0F, 0.0F};
 #pragma unroll
     for (uint n = 0; n < kScoreTiles; ++n) {
       if (n * kMmaTokens >= most) continue;
       float weights[4];
-      weigh(copied, b, n, weights);
+      weigh<kCareful>(value_scales, n, weights);
 #pragma unroll
       for (uint i = 0; i < 4; ++i) largest[i / 2] = larger_or_nan(largest[i / 2], fabsf(weights[i]));
     }
@@ -365,8 +383,15 @@ struct Queries {
       scale[r] = arith::block_scale(bits, arith::kWeightStep);
       inverse[r] = arith::block_inverse(bits, arith::kWeightLevels);
     }
-    const uint lane = lane_index();
     const uint matrix = lane / 8;
+    const std::byte* rows[kChunkTiles / 2];
+    uint swizzles[kChunkTiles / 2];
+#pragma unroll
+    for (uint n = 0; n < kChunkTiles; n += 2) {
+      const uint dim = b * arith::kBlock + (n + matrix / 2) * kMmaTokens + lane % 8;
+      rows[n / 2] = shared.turned + dim * kSplit;
+      swizzles[n / 2] = (matrix % 2 ^ turned_swizzle(dim)) * kChunk;
+    }
 #pragma unroll
     for (uint chunk = 0; chunk < kChunks; ++chunk) {
       if (chunk * arith::kBlock >= most) continue;
@@ -379,7 +404,7 @@ struct Queries {
 #pragma unroll
         for (uint t = 0; t < 2; ++t) {
           float weights[4];
-          weigh(copied, b, chunk * kChunkTiles + half * 2 + t, weights);
+          weigh<kCareful>(value_scales, chunk * kChunkTiles + half * 2 + t, weights);
           uint bits[4];  // what is rounded stands in the low 16 bits
 #pragma unroll
           for (uint i = 0; i < 4; ++i) {
@@ -396,10 +421,8 @@ struct Queries {
       }
 #pragma unroll
       for (uint n = 0; n < kChunkTiles; n += 2) {
-        const uint dim = b * arith::kBlock + (n + matrix / 2) * kMmaTokens + lane % 8;
         uint words[4];
-        load_matrices(
-            shared.turned + dim * kSplit + ((2 * chunk + matrix % 2) ^ turned_swizzle(dim)) * kChunk, words);
+        load_matrices(rows[n / 2] + (2 * chunk * kChunk ^ swizzles[n / 2]), words);
 #pragma unroll
         for (uint j = 0; j < 2; ++j) {
           mma_u8s8(low_bytes, words[2 * j], words[2 * j + 1], low[n + j]);
@@ -410,10 +433,43 @@ struct Queries {
   }
 };
 
+/// Where the results of a lane's two queries go, and whether they are wanted.
+struct Results {
+  std::size_t at[2];  // [T'][H][max_splits]
+  bool wanted[2];
+};
+
+template <uint kBlocks, bool kCareful>
+__device__ __forceinline__ void write_outputs(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied,
+                                              const Queries<kBlocks>& queries, const float (&poison)[2],
+                                              const Results& results, float* outputs) {
+#pragma unroll 1
+  for (uint b = 0; b < kBlocks; ++b) {
+    int low[kChunkTiles][4] = {};
+    int high[kChunkTiles][4] = {};
+    float scale[2];
+    queries.template sum_values<kCareful>(shared, copied, b, low, high, scale);
+#pragma unroll
+    for (uint r = 0; r < 2; ++r) {
+      if (!results.wanted[r]) continue;
+      const float step = add(scale[r], poison[r]);
+      float* out =
+          outputs + results.at[r] * Queries<kBlocks>::kDim + b * arith::kBlock + lane_index() % 4 * 2;
+#pragma unroll
+      for (uint n = 0; n < kChunkTiles; ++n) {
+        const auto value = [&](uint i) {
+          return multiply(arith::to_float(low[n][2 * r + i] + high[n][2 * r + i] * 256), step);
+        };
+        *reinterpret_cast<float2*>(out + n * kMmaTokens) = make_float2(value(0), value(1));
+      }
+    }
+  }
+}
+
 template <uint kBlocks>
 __device__ void attend_tile(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied, const Job& job,
-                            const std::int8_t* query_quants, const float* query_scales, float2* statistics,
-                            float* outputs, const AttendConstants& c) {
+                            bool careful, const std::int8_t* query_quants, const float* query_scales,
+                            float2* statistics, float* outputs, const AttendConstants& c) {
   constexpr uint kDim = Shared<kBlocks>::kDim;
   const Tile& tile = job.tile;
   const uint lane = lane_index();
@@ -422,61 +478,41 @@ __device__ void attend_tile(const Shared<kBlocks>& shared, const Copied<kBlocks>
   // Query heads of tokens before the split see nothing of it.
   const uint skipped = begin > tile.position ? begin - tile.position : 0;
   const uint all = tile.tokens * group;
-  Queries<kBlocks> queries;
-  for (queries.first = skipped * group; queries.first < all; queries.first += kQueries) {
-    queries.count = min(kQueries, all - queries.first);
-    const auto seen_by = [&](uint q) {
-      return min(kSplit, tile.position + (queries.first + min(q, queries.count - 1)) / group + 1 - begin);
-    };
-    queries.full = seen_by(0);
-    queries.most = seen_by(queries.count - 1);
+  for (uint first = skipped * group; first < all; first += kQueries) {
     uint a[kBlocks][4];
     float scales[2][kBlocks];
-    std::size_t results[2];  // [T'][H][max_splits]
+    uint positions[2];
+    Results results;
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
-      const uint q = lane / 4 + r * 8;
-      queries.positions[r] = seen_by(q);
-      const uint query = queries.first + min(q, queries.count - 1);
+      const uint query = min(first + lane / 4 + r * 8, all - 1);
+      results.wanted[r] = first + lane / 4 + r * 8 < all;
+      positions[r] = min(kSplit, tile.position + query / group + 1 - begin);
       const std::size_t head =
           std::size_t{tile.token + query / group} * c.heads + job.kv_head * group + query % group;  // [T][H]
-      results[r] = (head - std::size_t{c.first_token} * c.heads) * c.max_splits + job.split;
+      results.at[r] = (head - std::size_t{c.first_token} * c.heads) * c.max_splits + job.split;
       const auto* words = reinterpret_cast<const uint*>(query_quants + head * kDim) + lane % 4;
 #pragma unroll
       for (uint b = 0; b < kBlocks; ++b) {
         a[b][r] = words[b * 8];
         a[b][2 + r] = words[b * 8 + 4];
-        scales[r][b] = query_scales[head * kBlocks + b];
       }
+      load_floats<kBlocks>(query_scales + head * kBlocks, scales[r]);
     }
+    Queries<kBlocks> queries(positions);
     queries.score(copied, a, scales);
     float maximum[2], denominator[2], poison[2];
     queries.exponentiate(maximum, denominator, poison);
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
-      if (lane % 4 == 0 && lane / 4 + r * 8 < queries.count) {
-        statistics[results[r]] = make_float2(maximum[r], denominator[r]);
+      if (lane % 4 == 0 && results.wanted[r]) {
+        statistics[results.at[r]] = make_float2(maximum[r], denominator[r]);
       }
     }
-#pragma unroll 1
-    for (uint b = 0; b < kBlocks; ++b) {
-      int low[kChunkTiles][4] = {};
-      int high[kChunkTiles][4] = {};
-      float scale[2];
-      queries.sum_values(shared, copied, b, low, high, scale);
-#pragma unroll
-      for (uint r = 0; r < 2; ++r) {
-        if (lane / 4 + r * 8 >= queries.count) continue;
-        const float step = add(scale[r], poison[r]);
-        float* out = outputs + results[r] * kDim + b * arith::kBlock + lane % 4 * 2;
-#pragma unroll
-        for (uint n = 0; n < kChunkTiles; ++n) {
-          const auto value = [&](uint i) {
-            return multiply(arith::to_float(low[n][2 * r + i] + high[n][2 * r + i] * 256), step);
-          };
-          *reinterpret_cast<float2*>(out + n * kMmaTokens) = make_float2(value(0), value(1));
-        }
-      }
+    if (careful) {
+      write_outputs<kBlocks, true>(shared, copied, queries, poison, results, outputs);
+    } else {
+      write_outputs<kBlocks, false>(shared, copied, queries, poison, results, outputs);
     }
   }
 }
@@ -504,11 +540,19 @@ __global__ void __launch_bounds__(kThreads, 1)
     wait_copies<0>();
     __syncthreads();  // this job is here for all, and all are done with the one before
     turn_values(shared, job.seen);
-    __syncthreads();
+    // A scale that is NaN must not reach queries that do not see its position.
+    bool careful = false;
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b) {
+      const float scale = shared.copied[side].value_scales[b][threadIdx.x];
+      careful |= scale != scale;
+    }
+    careful = __syncthreads_or(careful);
     const Job next = jobs.next();
     fetch_for(next, side ^ 1U);
     if ((job.members >> (threadIdx.x / kWarp) & 1U) != 0) {
-      attend_tile(shared, shared.copied[side], job, query_quants, query_scales, statistics, outputs, c);
+      attend_tile(shared, shared.copied[side], job, careful, query_quants, query_scales, statistics, outputs,
+                  c);
     }
     job = next;
   }

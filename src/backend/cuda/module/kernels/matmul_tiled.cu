@@ -168,6 +168,35 @@ __device__ void multiply_stage(const typename S::Stage& stage, uint row, uint to
   }
 }
 
+/// Writes a lane's totals. kWhole: all of its rows and tokens exist.
+template <uint kRowTiles, bool kWhole>
+__device__ void write(const float (&totals)[kRowTiles][kTokenTiles][kSumsPerTile], uint first_row,
+                      uint first_token, const float* factors, float* y, const MatrixConstants& c) {
+  constexpr uint kHalfRows = kMmaRows / 2;
+#pragma unroll
+  for (uint n = 0; n < kTokenTiles; ++n)
+#pragma unroll
+    for (uint i = 0; i < 2; ++i) {
+      const uint t = first_token + 2 * n + i;
+      if (!kWhole && t >= c.tokens) continue;
+      const float factor = c.use_factors != 0 ? factors[t] : 1.0F;  // times 1 is the same
+      float* target = y + std::size_t{t} * c.y_stride + c.first_out + first_row;
+      float values[2 * kRowTiles];
+#pragma unroll
+      for (uint r = 0; r < 2 * kRowTiles; ++r) values[r] = multiply(totals[r / 2][n][r % 2 * 2 + i], factor);
+      if (c.accumulate != 0) {
+#pragma unroll
+        for (uint r = 0; r < 2 * kRowTiles; ++r) {
+          if (kWhole || first_row + r * kHalfRows < c.rows) values[r] = add(target[r * kHalfRows], values[r]);
+        }
+      }
+#pragma unroll
+      for (uint r = 0; r < 2 * kRowTiles; ++r) {
+        if (kWhole || first_row + r * kHalfRows < c.rows) target[r * kHalfRows] = values[r];
+      }
+    }
+}
+
 /// Waits for the threads of a group.
 template <typename S>
 __device__ void group_barrier(uint group) {
@@ -278,26 +307,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kResident)
 
   const uint lane = lane_index();
   const uint first_row = first_panel * gpu::kPanel + row + group * kOwnTiles * kMmaRows + lane / 4;
-#pragma unroll
-  for (uint n = 0; n < kTokenTiles; ++n)
-#pragma unroll
-    for (uint i = 0; i < 2; ++i) {
-      const uint t = first_token + token + lane % 4 * (2 * kTokenTiles) + 2 * n + i;
-      if (t >= c.tokens) continue;
-      const float factor = c.use_factors != 0 ? factors[t] : 1.0F;
-      float* target = y + std::size_t{t} * c.y_stride + c.first_out + first_row;
-#pragma unroll
-      for (uint m = 0; m < kOwnTiles; ++m)
-#pragma unroll
-        for (uint half = 0; half < 2; ++half) {
-          constexpr uint kHalfRows = kMmaRows / 2;
-          const uint r = m * kMmaRows + half * kHalfRows;
-          if (first_row + r >= c.rows) continue;
-          float value = totals[m][n][2 * half + i];
-          if (c.use_factors != 0) value = multiply(value, factor);
-          target[r] = c.accumulate != 0 ? add(target[r], value) : value;
-        }
-    }
+  const uint own_token = first_token + token + lane % 4 * (2 * kTokenTiles);
+  const bool whole = (blockIdx.x + 1) * S::kRows <= c.rows && first_token + S::kTokens <= c.tokens;
+  if (whole) {
+    write<kOwnTiles, true>(totals, first_row, own_token, factors, y, c);
+  } else {
+    write<kOwnTiles, false>(totals, first_row, own_token, factors, y, c);
+  }
 }
 
 template <typename S>
