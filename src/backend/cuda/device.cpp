@@ -293,6 +293,7 @@ class OpenedDevice : public CudaDevice {
                      .shared_bytes = info.shared_bytes,
                      .unified_memory = false,
                      .integer_dot = true,
+                     .fused_swiglu = true,
                      .software = false};
   }
 

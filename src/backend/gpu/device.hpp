@@ -66,6 +66,7 @@ struct DeviceCapabilities {
   /// Workgroups of a dispatch see what others wrote before an atomic that they saw: what attend_one needs.
   bool shares_writes = false;
   bool fused_vectors = false;    ///< it has norm_matvec_q8, norm_swiglu_q8 and quantize_matvec_q8
+  bool fused_swiglu = false;     ///< it has matmul_swiglu_q8
   bool keeps_subnormals = true;  ///< floats below 2^-126 are computed with, not taken for zero
   bool measures = false;         ///< it has measure_read, measure_int8 and measure_fp32
   bool software = false;         ///< a CPU that poses as a GPU

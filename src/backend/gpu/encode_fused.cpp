@@ -1,5 +1,5 @@
-// Decoding one token is a chain of small dispatches that each wait for the one before: here is what makes
-// them fewer. Everything computes what the plain kernels compute.
+// A step is a chain of dispatches that each wait for the one before: here is what makes them fewer, for one
+// token most of all. Everything computes what the plain kernels compute.
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +24,12 @@ bool StepEncoder::activates_inside(std::size_t layer, std::uint32_t tokens) cons
   const DeviceLayer& weights = weights_.layers()[layer];
   return quantizes_inside(weights.gate_up, tokens) && weights.gate_up.pieces.size() == 1 &&
          config_.ffn_size % kPanel == 0 && quantizes_inside(weights.down, tokens);
+}
+
+bool StepEncoder::activates_after_product(std::size_t layer, std::uint32_t tokens) const {
+  const Projection& gate_up = weights_.layers()[layer].gate_up;
+  return buffers_.fuses_swiglu && tokens > kMatvecTokens && gate_up.pieces.size() == 1 && all_int8(gate_up) &&
+         config_.ffn_size % 32 == 0;
 }
 
 /// Every row has one token, so that tile t is token t. Keys lie at multiples of 16 bytes.
@@ -74,6 +80,22 @@ void StepEncoder::norm_swiglu(std::size_t layer) {
       Kernel::norm_swiglu_q8,
       {weights.gate_up.pieces[0].bytes, *buffers_.hidden, weights.ffn_norm, *buffers_.activated.floats},
       constants, fused_grid(config_.ffn_size, segments));
+  recorder_.barrier();
+}
+
+void StepEncoder::project_swiglu(std::size_t layer, std::uint32_t tokens, std::uint32_t forms) {
+  const Projection& gate_up = weights_.layers()[layer].gate_up;
+  const Activations& x = buffers_.normed;
+  const Activations& out = buffers_.activated;
+  const MatmulSwigluConstants constants{.rows = config_.ffn_size,
+                                        .segments = gate_up.segments(),
+                                        .tokens = tokens,
+                                        .stride = out.stride,
+                                        .write = forms};
+  recorder_.dispatch(Kernel::matmul_swiglu_q8,
+                     {gate_up.pieces[0].bytes, *x.quants, *x.scales, *buffers_.factors, *out.floats,
+                      *out.quants, *out.scales},
+                     constants, {config_.ffn_size / 32, divide_up(tokens, kMatmulTokens)});
   recorder_.barrier();
 }
 

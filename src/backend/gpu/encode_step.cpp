@@ -71,9 +71,13 @@ void StepEncoder::ffn_block(std::size_t layer, const StepShape& shape) {
     quantize_project(weights.down, buffers_.activated, *buffers_.hidden);
   } else {
     norm(*buffers_.hidden, weights.ffn_norm, shape.tokens, forms_for(weights.gate_up));
-    project(weights.gate_up.pieces, buffers_.normed, shape.tokens, true, *buffers_.gate_up,
-            weights.gate_up.out_stride, false);
-    swiglu(layer, shape.tokens, forms_for(weights.down));
+    if (activates_after_product(layer, shape.tokens)) {
+      project_swiglu(layer, shape.tokens, forms_for(weights.down));
+    } else {
+      project(weights.gate_up.pieces, buffers_.normed, shape.tokens, true, *buffers_.gate_up,
+              weights.gate_up.out_stride, false);
+      swiglu(layer, shape.tokens, forms_for(weights.down));
+    }
     project(weights.down.pieces, buffers_.activated, shape.tokens, false, *buffers_.hidden,
             buffers_.normed.stride, true);
   }

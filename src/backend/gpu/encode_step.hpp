@@ -52,10 +52,12 @@ class StepEncoder {
   // Several stages in one kernel (encode_fused.cpp), where `tokens` or `shape` and the formats allow it.
   bool quantizes_inside(const Projection& projection, std::uint32_t tokens) const;
   bool activates_inside(std::size_t layer, std::uint32_t tokens) const;
+  bool activates_after_product(std::size_t layer, std::uint32_t tokens) const;
   bool attends_at_once(std::size_t layer, const StepShape& shape) const;
   void norm_project(const Slice& norm_weight, const Projection& projection, const Buffer& y);
   void quantize_project(const Projection& projection, const Activations& x, const Buffer& y);
   void norm_swiglu(std::size_t layer);
+  void project_swiglu(std::size_t layer, std::uint32_t tokens, std::uint32_t forms);
   void attend_one(std::size_t layer, const StepShape& shape, std::uint32_t forms);
   void attention_block(std::size_t layer, const StepShape& shape);
   void ffn_block(std::size_t layer, const StepShape& shape);

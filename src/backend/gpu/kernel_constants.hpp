@@ -90,6 +90,15 @@ struct MatrixConstants {
   uint accumulate;   // 0 or 1
 };
 
+/// matmul_swiglu_q8: matmul_q8 with factors, then swiglu of the two halves of the rows.
+struct MatmulSwigluConstants {
+  uint rows;      // F, a multiple of 32; the matrix has twice as many, those of up behind those of the gate
+  uint segments;  // D padded / 256
+  uint tokens;    // T
+  uint stride;    // of the output: F padded to 256
+  uint write;     // kWriteQuants | kWriteFloats
+};
+
 /// norm_matvec_q8: norm, then matvec_q8 with its factor, of one vector.
 struct NormMatrixConstants {
   uint rows;

@@ -20,6 +20,7 @@ constexpr std::array<KernelInfo, kKernelCount> kKernels = {{
     {"quantize", 3, sizeof(QuantizeConstants)},
     {"matvec_q8", 5, sizeof(MatrixConstants)},
     {"matmul_q8", 5, sizeof(MatrixConstants)},
+    {"matmul_swiglu_q8", 7, sizeof(MatmulSwigluConstants)},
     {"norm_matvec_q8", 4, sizeof(NormMatrixConstants)},
     {"norm_swiglu_q8", 4, sizeof(NormSwigluConstants)},
     {"quantize_matvec_q8", 3, sizeof(QuantizeMatrixConstants)},

@@ -81,6 +81,11 @@ enum class Kernel : std::uint8_t {
   matvec_q8,
   // The same with any T: (ceil(rows / kMatmulRows), ceil(T / kMatmulTokens)).
   matmul_q8,
+  // matmul_q8 with gate and up as one packed piece, and swiglu at once; F is a multiple of 32. [r weights;
+  // r quants int8 [T][D256]; r scales; r factors; w floats [T][F256]; w quants; w scales]
+  // MatmulSwigluConstants; (F / 32, ceil(T / kMatmulTokens)). For devices that have it
+  // (DeviceCapabilities::fused_swiglu).
+  matmul_swiglu_q8,
   // norm and matvec_q8 at once, for T = 1: every workgroup weighs and quantizes the vector again, which costs
   // less than a dispatch. [r weights, packed piece; r x float [D256]; r norm weight float [D256]; w y]
   // NormMatrixConstants; (fused_grid(rows, segments)).

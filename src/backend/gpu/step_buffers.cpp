@@ -104,7 +104,8 @@ std::uint64_t StepBuffers::bytes(const DeviceCapabilities& device, const ModelCo
 
 StepBuffers::StepBuffers(Device& device, const ModelConfig& config, const StepStrides& strides,
                          const Limits& limits)
-    : fuses_vectors(device.capabilities().fused_vectors),
+    : fuses_swiglu(device.capabilities().fused_swiglu),
+      fuses_vectors(device.capabilities().fused_vectors),
       tokens_(limits.max_tokens),
       row_blocks_(divide_up(limits.max_context, limits.block_size)),
       kv_heads_(config.kv_heads) {

@@ -108,6 +108,7 @@ class StepBuffers {
   std::unique_ptr<Buffer> statistics;     // vec2 [T'][H][splits]
   std::unique_ptr<Buffer> split_outputs;  // float [T'][H][splits][E32]
   std::unique_ptr<Buffer> splits_done;    // u32 [T'][K], if the device shares writes
+  bool fuses_swiglu = false;              // whether products of many tokens end with SwiGLU
   bool fuses_vectors = false;             // whether products of one vector quantize it themselves
   std::unique_ptr<Buffer> logits;         // float [logits rows][V256]
   std::unique_ptr<Buffer> best;           // uvec2 [logits rows][chunks]

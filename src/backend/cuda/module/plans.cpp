@@ -19,6 +19,8 @@ Launch plan(const Command& command) {
       return plan_matvec(command);
     case Kernel::matmul_q8:
       return plan_matmul(command);
+    case Kernel::matmul_swiglu_q8:
+      return plan_matmul_swiglu(command);
     case Kernel::matvec_f32:
     case Kernel::matvec_f16:
     case Kernel::matvec_bf16:

@@ -24,6 +24,7 @@ Launch plan_norm(const Command& command);
 Launch plan_quantize(const Command& command);
 Launch plan_matvec(const Command& command);
 Launch plan_matmul(const Command& command);
+Launch plan_matmul_swiglu(const Command& command);
 Launch plan_float_matrix(const Command& command);
 Launch plan_heads(const Command& command);
 Launch plan_attend(const Command& command);

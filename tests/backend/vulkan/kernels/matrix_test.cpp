@@ -100,6 +100,48 @@ class VulkanMatrixTest : public VulkanDotTest {
             random);
   }
 
+  /// `width` rows of gate, then as many of up.
+  static void check_swiglu(std::size_t width, std::size_t columns, std::size_t tokens, bool broken = false) {
+    Random random(static_cast<std::uint32_t>(width + 7 * columns + tokens));
+    const auto matrix = random_q8(2 * width, columns, random);
+    const auto x = quantize_rows(random.activations(tokens * columns, broken), columns);
+    const auto factors = random.vector(tokens, 2.0F);
+    const auto stride = padded(width);
+    std::vector<float> expected(tokens * stride);
+    std::vector<std::int8_t> expected_quants(tokens * stride);
+    std::vector<float> expected_scales(tokens * stride / 32);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const auto product = [&](std::size_t row) {
+        return arith::multiply(
+            arith::quantized_dot(std::span(matrix.values).subspan(row * columns, columns),
+                                 std::span(matrix.scales).subspan(row * columns / 32, columns / 32),
+                                 x.rows[t]),
+            factors[t]);
+      };
+      const auto row = std::span(expected).subspan(t * stride, width);
+      for (std::size_t i = 0; i < width; ++i) row[i] = arith::swiglu(product(i), product(width + i));
+      const auto quantized = arith::quantize_vector(row);
+      std::ranges::copy(quantized.values, expected_quants.begin() + static_cast<std::ptrdiff_t>(t * stride));
+      std::ranges::copy(quantized.scales,
+                        expected_scales.begin() + static_cast<std::ptrdiff_t>(t * stride / 32));
+    }
+    const auto floats = buffer(std::vector<float>(tokens * stride));
+    const auto quants = buffer(std::vector<std::int8_t>(tokens * stride));
+    const auto scales = buffer(std::vector<float>(tokens * stride / 32));
+    run(Kernel::matmul_swiglu_q8,
+        {*buffer(matrix.packed), *buffer(x.values), *buffer(x.scales), *buffer(factors), *floats, *quants,
+         *scales},
+        MatmulSwigluConstants{static_cast<std::uint32_t>(width),
+                              static_cast<std::uint32_t>(padded(columns) / kPadColumns),
+                              static_cast<std::uint32_t>(tokens), static_cast<std::uint32_t>(stride),
+                              kWriteQuants | kWriteFloats},
+        {static_cast<std::uint32_t>(width / 32),
+         divide_up(static_cast<std::uint32_t>(tokens), kMatmulTokens)});
+    ASSERT_TRUE(same(read<float>(*floats), expected)) << width << " x " << columns << ", " << tokens;
+    ASSERT_TRUE(same(read<float>(*scales), expected_scales));
+    if (!broken) ASSERT_EQ(read<std::int8_t>(*quants), expected_quants);
+  }
+
   static void check_floats(const Shape& shape, FloatFormat format, Kernel vector, Kernel tiles) {
     Random random(static_cast<std::uint32_t>(shape.rows + 7 * shape.columns + shape.tokens));
     const auto matrix = random_floats(shape.rows, shape.columns, format, random);
@@ -165,6 +207,16 @@ TEST_P(VulkanMatrixTest, Floats) {
     check_floats(shape, FloatFormat::f16, Kernel::matvec_f16, Kernel::matmul_f16);
     check_floats(shape, FloatFormat::bf16, Kernel::matvec_bf16, Kernel::matmul_bf16);
   }
+}
+
+TEST_P(VulkanMatrixTest, TilesThatActivate) {
+  if (!device().capabilities().fused_swiglu) GTEST_SKIP() << "the device has no such kernel";
+  check_swiglu(32, 96, 9);
+  check_swiglu(96, 288, 65);
+  check_swiglu(160, 1024, 130);
+  check_swiglu(64, 2304, 40);
+  check_swiglu(800, 544, 500);
+  check_swiglu(96, 288, 70, true);
 }
 
 INFERNO_WITHOUT_AND_WITH_DOT(VulkanMatrixTest);

@@ -24,34 +24,38 @@ struct AttentionItem {
   uint end = 0;     // behind the last position that any of the tile's tokens sees
 };
 
-/// The workgroup's items, one after the other; those of which no token sees anything are left out.
+/// The workgroup's items, one after the other; those of which no token sees anything are left out. (What
+/// scratch there is for splits keeps their number far below 2^32.)
 class AttentionItems {
  public:
   /// `tiles`: the first of the grid's.
   __device__ AttentionItems(const AttentionGrid& grid, const uint4* tiles)
-      : grid_(grid),
-        tiles_(tiles),
-        count_(std::uint64_t{grid.splits} * grid.kv_heads * grid.tiles),
-        index_(blockIdx.x) {}
+      : grid_(grid), tiles_(tiles), count_(grid.splits * grid.kv_heads * grid.tiles), index_(blockIdx.x) {
+    ask();
+  }
 
+  /// The tile of the item after this one is asked for, and not waited for.
   __device__ AttentionItem next() {
-    for (; index_ < count_; index_ += gridDim.x) {
-      AttentionItem item{true, static_cast<uint>(index_ % grid_.splits),
-                         static_cast<uint>(index_ / grid_.splits % grid_.kv_heads),
-                         tiles_[index_ / grid_.splits / grid_.kv_heads]};
+    while (index_ < count_) {
+      AttentionItem item{true, index_ % grid_.splits, index_ / grid_.splits % grid_.kv_heads, asked_};
       item.begin = item.split * arith::kSplit;
       item.end = min(item.begin + arith::kSplit, item.tile.z + item.tile.y);
-      if (item.begin >= item.end) continue;
       index_ += gridDim.x;
-      return item;
+      ask();
+      if (item.begin < item.end) return item;
     }
     return {};
   }
 
  private:
+  __device__ void ask() {
+    if (index_ < count_) asked_ = tiles_[index_ / grid_.splits / grid_.kv_heads];
+  }
+
   AttentionGrid grid_;
   const uint4* tiles_;
-  std::uint64_t count_, index_;
+  uint count_, index_;
+  uint4 asked_ = {};
 };
 
 /// One KV head of one cache block of 256 positions, as cpu::BlockLayout has it.

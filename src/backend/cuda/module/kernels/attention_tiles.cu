@@ -269,33 +269,38 @@ struct Queries {
     }
     const float* key_scales = copied.key_scales[lane % 4 * 2];
 #pragma unroll
-    for (uint n = 0; n < kScoreTiles; ++n) {
+    for (uint two = 0; two < kScoreTiles; two += 2) {
+      if (two * kMmaTokens >= most) {
 #pragma unroll
-      for (float& score : p[n]) score = kMinusInfinity;
-      if (n * kMmaTokens >= most) continue;
-      float scales[2][kBlocks];
-#pragma unroll
-      for (uint i = 0; i < 2; ++i)
-        load_floats<kBlocks>(key_scales + (n * kMmaTokens + i) * kBlocks, scales[i]);
-      float sums[4] = {};
-#pragma unroll
-      for (uint b = 0; b < kBlocks; b += 2) {
-        uint words[4];  // of two blocks
-        load_matrices(keys[b / 2] + n * kMmaTokens * kDim, words);
-#pragma unroll
-        for (uint j = 0; j < 2; ++j) {
-          const uint key[2] = {words[2 * j], words[2 * j + 1]};
-          int dots[4];
-          mma_s8(a[b + j], key, kDotStart, dots);
-#pragma unroll
-          for (uint i = 0; i < 4; ++i) {
-            const float scaled = multiply(dot_to_float(dots[i]), scales[i % 2][b + j]);
-            sums[i] = add(sums[i], multiply(scaled, query_scales[i / 2][b + j]));
-          }
-        }
+        for (uint i = 0; i < 4; ++i) p[two][i] = p[two + 1][i] = kMinusInfinity;
+        continue;
       }
 #pragma unroll
-      for (uint i = 0; i < 4; ++i) p[n][i] = seen(n, i) ? sums[i] : kMinusInfinity;
+      for (uint n = two; n < two + 2; ++n) {
+        float scales[2][kBlocks];
+#pragma unroll
+        for (uint i = 0; i < 2; ++i)
+          load_floats<kBlocks>(key_scales + (n * kMmaTokens + i) * kBlocks, scales[i]);
+        float sums[4] = {};
+#pragma unroll
+        for (uint b = 0; b < kBlocks; b += 2) {
+          uint words[4];  // of two blocks
+          load_matrices(keys[b / 2] + n * kMmaTokens * kDim, words);
+#pragma unroll
+          for (uint j = 0; j < 2; ++j) {
+            const uint key[2] = {words[2 * j], words[2 * j + 1]};
+            int dots[4];
+            mma_s8(a[b + j], key, kDotStart, dots);
+#pragma unroll
+            for (uint i = 0; i < 4; ++i) {
+              const float scaled = multiply(dot_to_float(dots[i]), scales[i % 2][b + j]);
+              sums[i] = add(sums[i], multiply(scaled, query_scales[i / 2][b + j]));
+            }
+          }
+        }
+#pragma unroll
+        for (uint i = 0; i < 4; ++i) p[n][i] = seen(n, i) ? sums[i] : kMinusInfinity;
+      }
     }
   }
 
@@ -315,21 +320,27 @@ struct Queries {
       maximum[r] = larger_or_nan(largest, __shfl_xor_sync(kAllLanes, largest, 2));
     }
     // Partial sum j is of positions j, j + 32, ...: the lane has 8 (n % 4) + 2 (lane % 4) and one further.
+    // What stands under one condition goes through the processor side by side.
     float partial[2][kChunkTiles][2] = {};
 #pragma unroll
-    for (uint n = 0; n < kScoreTiles; ++n) {
-      if (n * kMmaTokens >= most) {
+    for (uint chunk = 0; chunk < kChunks; ++chunk) {
+      auto* tile = &p[chunk * kChunkTiles];
+      if (chunk * arith::kBlock >= most) {
 #pragma unroll
-        for (float& value : p[n]) value = 0.0F;
+        for (uint n = 0; n < kChunkTiles; ++n)
+#pragma unroll
+          for (float& value : tile[n]) value = 0.0F;
         continue;
       }
 #pragma unroll
-      for (uint i = 0; i < 4; ++i) {
-        const float value = exponential_of_negative(arith::subtract(p[n][i], maximum[i / 2]));
-        p[n][i] = seen(n, i) ? value : 0.0F;
-        float& sum = partial[i / 2][n % kChunkTiles][i % 2];
-        sum = add(sum, p[n][i]);
-      }
+      for (uint n = 0; n < kChunkTiles; ++n)
+#pragma unroll
+        for (uint i = 0; i < 4; ++i) {
+          const float value = exponential_of_negative(arith::subtract(tile[n][i], maximum[i / 2]));
+          tile[n][i] = seen(chunk * kChunkTiles + n, i) ? value : 0.0F;
+          float& sum = partial[i / 2][n][i % 2];
+          sum = add(sum, tile[n][i]);
+        }
     }
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
@@ -367,12 +378,15 @@ struct Queries {
     const float* value_scales = copied.value_scales[b] + lane % 4 * 2;
     float largest[2] = {0.0F, 0.0F};
 #pragma unroll
-    for (uint n = 0; n < kScoreTiles; ++n) {
-      if (n * kMmaTokens >= most) continue;
-      float weights[4];
-      weigh<kCareful>(value_scales, n, weights);
+    for (uint chunk = 0; chunk < kChunks; ++chunk) {
+      if (chunk * arith::kBlock >= most) continue;
 #pragma unroll
-      for (uint i = 0; i < 4; ++i) largest[i / 2] = larger_or_nan(largest[i / 2], fabsf(weights[i]));
+      for (uint n = 0; n < kChunkTiles; ++n) {
+        float weights[4];
+        weigh<kCareful>(value_scales, chunk * kChunkTiles + n, weights);
+#pragma unroll
+        for (uint i = 0; i < 4; ++i) largest[i / 2] = larger_or_nan(largest[i / 2], fabsf(weights[i]));
+      }
     }
     float inverse[2];
 #pragma unroll

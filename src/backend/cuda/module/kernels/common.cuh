@@ -58,6 +58,17 @@ __device__ inline void quantize_block(float x, std::int8_t* values, float* scale
   if (lane_index() == 0) *scale = arith::block_scale(largest, arith::kInt8Step);
 }
 
+/// Four values next to each other of a block whose largest magnitude has these bits, as four bytes.
+__device__ inline uint quantize_four(const float (&values)[4], uint largest) {
+  const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
+  uint bytes = 0;
+#pragma unroll
+  for (uint i = 0; i < 4; ++i) {
+    bytes |= (static_cast<uint>(arith::quantize(values[i], inverse)) & 0xFFU) << (8 * i);
+  }
+  return bytes;
+}
+
 /// Starts an exact dot product of int8 values in the bits of a float: kRounder + dot, for |dot| < 2^22. So
 /// the sum becomes a float by one subtraction; the conversion instruction runs at a quarter of its rate.
 constexpr int kDotStart = 0x4B400000;

@@ -101,43 +101,30 @@ __global__ void prepare_heads(float* qkv, const float* query_norm, const float* 
   }
 }
 
-/// The same for heads of 32 kBlocks elements, in one go of all parts: a warp for each head, a lane has an
-/// element of each block. Grid (ceil((H + 2 K) / kHeadWarps), T).
 constexpr uint kHeadWarps = 8;
+constexpr uint kHeadTokens = 2;  // of a warp: what one waits for the other waits for, too
+
+/// A query head, a key head or a value head of a token, in a warp: the lane has an element of each block
+/// of 32.
 template <uint kBlocks>
-__global__ void __launch_bounds__(kHeadWarps* kWarp)
-    prepare_whole_heads(const float* qkv, const float* query_norm, const float* key_norm, const float* rope,
-                        const uint* positions, const uint2* slots, std::int8_t* query_quants,
-                        float* query_scales, std::byte* cache, HeadConstants c) {
-  constexpr uint kDim = kBlocks * arith::kBlock;
-  const uint token = blockIdx.y;
-  const uint lane = lane_index();
-  const uint head = blockIdx.x * kHeadWarps + threadIdx.x / kWarp;
-  const bool query = head < c.heads;
-  const bool key = !query && head < c.heads + c.kv_heads;
-  const bool value = !query && !key;
-  float weight[kBlocks];
-#pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) {
-    weight[b] = value ? 0.0F : __ldg((query ? query_norm : key_norm) + b * arith::kBlock + lane);
-  }
-  after_previous();
-  if (head >= c.heads + 2 * c.kv_heads) return;
-  const uint index = query ? head : (head - c.heads) % c.kv_heads;
-  const uint first = query ? 0 : key ? c.key_offset : c.value_offset;
-  const float* source = qkv + std::size_t{token} * c.stride + first + index * kDim + lane;
+struct WholeHead {
+  static constexpr uint kDim = kBlocks * arith::kBlock;
+  static constexpr uint kHalf = kBlocks / 2;
   float x[kBlocks];
+  float cosine[kHalf], sine[kHalf];
+
+  __device__ void load(const float* source, const float* angles) {
 #pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) x[b] = source[b * arith::kBlock];
-  if (!value) {
-    constexpr uint kHalf = kBlocks / 2;
-    const float* angles = rope + std::size_t{positions[token]} * kDim + lane;
-    float cosine[kHalf], sine[kHalf];
+    for (uint b = 0; b < kBlocks; ++b) x[b] = source[b * arith::kBlock];
+    if (angles == nullptr) return;
 #pragma unroll
     for (uint b = 0; b < kHalf; ++b) {
       cosine[b] = angles[b * arith::kBlock];
       sine[b] = angles[(kHalf + b) * arith::kBlock];
     }
+  }
+
+  __device__ void norm_and_rotate(const float (&weight)[kBlocks], const HeadConstants& c) {
     float sum = 0.0F;
 #pragma unroll
     for (uint b = 0; b < kBlocks; ++b) sum = add(sum, multiply(x[b], x[b]));
@@ -153,36 +140,83 @@ __global__ void __launch_bounds__(kHeadWarps* kWarp)
       x[b + kHalf] = add(multiply(high, cosine[b]), multiply(low, sine[b]));
     }
   }
-  std::int8_t* values = nullptr;
-  float* scales = nullptr;
-  if (query) {
-    const std::size_t at = std::size_t{token} * c.heads + index;
-    values = query_quants + at * kDim;
-    scales = query_scales + at * kBlocks;
-  } else {
-    const uint2 slot = slots[token];
-    if (slot.x == gpu::kNoBlock) return;
+
+  /// `factor`: multiplies the scales.
+  __device__ void store(std::int8_t* values, float* scales, bool scaled, float factor) const {
+    const uint lane = lane_index();
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b) {
+      const uint largest = largest_magnitude(x[b]);
+      const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
+      values[b * arith::kBlock + lane] = static_cast<std::int8_t>(arith::quantize(x[b], inverse));
+      if (lane != 0) continue;
+      const float scale = arith::block_scale(largest, arith::kInt8Step);
+      scales[b] = scaled ? multiply(scale, factor) : scale;
+    }
+  }
+};
+
+/// The same as prepare_heads for heads of 32 kBlocks elements, all parts but floats: a warp for each head of
+/// kHeadTokens tokens. Grid (ceil((H + 2 K) / kHeadWarps), ceil(T / kHeadTokens)); T is the grid's y in the
+/// command.
+template <uint kBlocks>
+__global__ void __launch_bounds__(kHeadWarps* kWarp)
+    prepare_whole_heads(const float* qkv, const float* query_norm, const float* key_norm, const float* rope,
+                        const uint* positions, const uint2* slots, std::int8_t* query_quants,
+                        float* query_scales, std::byte* cache, HeadConstants c, const uint*, gpu::Grid grid) {
+  using Head = WholeHead<kBlocks>;
+  constexpr uint kDim = Head::kDim;
+  const uint lane = lane_index();
+  const uint head = blockIdx.x * kHeadWarps + threadIdx.x / kWarp;
+  const bool query = head < c.heads;
+  const bool key = !query && head < c.heads + c.kv_heads;
+  const bool value = !query && !key;
+  float weight[kBlocks];
+#pragma unroll
+  for (uint b = 0; b < kBlocks; ++b) {
+    weight[b] = value ? 0.0F : __ldg((query ? query_norm : key_norm) + b * arith::kBlock + lane);
+  }
+  after_previous();
+  if (head >= c.heads + 2 * c.kv_heads) return;
+  const uint index = query ? head : (head - c.heads) % c.kv_heads;
+  const uint first = query ? 0 : key ? c.key_offset : c.value_offset;
+  Head heads[kHeadTokens];
+  uint2 own_slots[kHeadTokens];
+#pragma unroll
+  for (uint i = 0; i < kHeadTokens; ++i) {
+    const uint token = min(blockIdx.y * kHeadTokens + i, grid.y - 1);
+    own_slots[i] = query ? make_uint2(0, 0) : slots[token];
+    heads[i].load(qkv + std::size_t{token} * c.stride + first + index * kDim + lane,
+                  value ? nullptr : rope + std::size_t{positions[token]} * kDim + lane);
+  }
+#pragma unroll
+  for (uint i = 0; i < kHeadTokens; ++i) {
+    const uint token = blockIdx.y * kHeadTokens + i;
+    if (token >= grid.y) return;
+    if (!value) heads[i].norm_and_rotate(weight, c);
+    if (query) {
+      const std::size_t at = std::size_t{token} * c.heads + index;
+      heads[i].store(query_quants + at * kDim, query_scales + at * kBlocks, true, c.softmax_scale);
+      continue;
+    }
+    const uint2 slot = own_slots[i];
+    if (slot.x == gpu::kNoBlock) continue;
     const HeadLayout layout(c.block_size, kDim);
     std::byte* at =
         cache + (std::size_t{slot.x} * c.kv_heads + index) * layout.bytes + (key ? 0 : layout.values);
-    values = reinterpret_cast<std::int8_t*>(at) + std::size_t{slot.y} * kDim;
-    scales = reinterpret_cast<float*>(at + layout.scales) + std::size_t{slot.y} * kBlocks;
-  }
-#pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) {
-    const uint largest = largest_magnitude(x[b]);
-    const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
-    values[b * arith::kBlock + lane] = static_cast<std::int8_t>(arith::quantize(x[b], inverse));
-    if (lane != 0) continue;
-    const float scale = arith::block_scale(largest, arith::kInt8Step);
-    scales[b] = query ? multiply(scale, c.softmax_scale) : scale;
+    heads[i].store(reinterpret_cast<std::int8_t*>(at) + std::size_t{slot.y} * kDim,
+                   reinterpret_cast<float*>(at + layout.scales) + std::size_t{slot.y} * kBlocks, false, 1.0F);
   }
 }
 
 template <uint kBlocks>
 Launch launch_for(const Command& command) {
   return {address_of(prepare_whole_heads<kBlocks>),
-          dim3(gpu::divide_up(command.grid.x, kHeadWarps), command.grid.y), dim3(kHeadWarps * kWarp), 0, 9};
+          dim3(gpu::divide_up(command.grid.x, kHeadWarps), gpu::divide_up(command.grid.y, kHeadTokens)),
+          dim3(kHeadWarps * kWarp),
+          0,
+          9,
+          true};
 }
 
 }  // namespace

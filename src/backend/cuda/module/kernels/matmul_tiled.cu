@@ -9,6 +9,7 @@
 namespace inferno::cuda {
 namespace {
 
+using gpu::MatmulSwigluConstants;
 using gpu::MatrixConstants;
 
 constexpr uint kTokenTiles = 4;  // of a warp
@@ -38,7 +39,9 @@ struct Shape {
   static constexpr uint kGroupThreads = kGroupWarps * kWarp;
   static constexpr uint kThreads = kGroups * kGroupThreads;
   static constexpr uint kSums = kRowTiles * kTokenTiles * kSumsPerTile;  // of a lane
-  static_assert(kRowTiles % kGroups == 0);
+  /// Products of a warp whose totals one of the groups' warps has: numbers group * kOwn and so on.
+  static constexpr uint kOwn = kRowTiles * kTokenTiles / kGroups;
+  static_assert(kRowTiles * kTokenTiles % kGroups == 0);
 
   /// Half a segment.
   struct alignas(16) Stage {
@@ -53,7 +56,7 @@ struct Shape {
   };
 };
 
-/// What a thread copies of each stage. Offsets count units of 16 bytes, so that 32 bits are enough for them.
+/// What a thread copies of each stage. Offsets count units of 16 bytes, so that 32 bits are enough.
 template <typename S>
 struct Fetch {
   static constexpr uint kUnit = 16;
@@ -67,17 +70,17 @@ struct Fetch {
   const std::int8_t* quants;
   const float* scales;
   uint thread;
-  uint weights_at[kWeights], weight_scales_at, tokens_at[kTokens], token_scales_at[kScales];
+  uint weights_at[kWeights], weight_scales_at, tokens_at[kTokens], tokens_to[kTokens];
+  std::size_t token_scales_at[kScales];  // in floats
 
-  // What lies behind the last row or token is computed from the last one and thrown away.
-  __device__ Fetch(const std::byte* from, const std::int8_t* x, const float* x_scales, uint first_panel,
-                   uint first_token, uint group_thread, const MatrixConstants& c)
+  /// `panel_of(p)`: the matrix' panel that is the tile's panel p. Behind the last token there is the last one
+  /// again; what is computed from it is thrown away.
+  template <typename PanelOf>
+  __device__ Fetch(const std::byte* from, const std::int8_t* x, const float* x_scales, uint group_thread,
+                   PanelOf&& panel_of, uint first_token, uint tokens, uint segments)
       : weights(from), quants(x), scales(x_scales), thread(group_thread) {
-    const uint last_panel = (c.rows - 1) / gpu::kPanel;
-    const auto panel_at = [&](uint panel) {
-      return min(first_panel + panel, last_panel) * (c.segments * kSegmentUnits);
-    };
-    const auto token_at = [&](uint token) { return min(first_token + token, c.tokens - 1) * c.segments; };
+    const auto panel_at = [&](uint panel) { return panel_of(panel) * (segments * kSegmentUnits); };
+    const auto token_at = [&](uint token) { return min(first_token + token, tokens - 1) * segments; };
 #pragma unroll
     for (uint j = 0; j < kWeights; ++j) {
       const uint i = thread + j * S::kGroupThreads;
@@ -87,41 +90,46 @@ struct Fetch {
 #pragma unroll
     for (uint j = 0; j < kTokens; ++j) {
       const uint i = thread + j * S::kGroupThreads;
-      tokens_at[j] = token_at(i / kHalfChunks) * (arith::kSegment / kUnit) + i % kHalfChunks;
+      const uint token = i / kHalfChunks;
+      tokens_at[j] = token_at(token) * (arith::kSegment / kUnit) + i % kHalfChunks;
+      tokens_to[j] = token * kHalfColumns + (i % kHalfChunks ^ Order::swizzle(token)) * kUnit;
     }
 #pragma unroll
     for (uint j = 0; j < kScales; ++j) {
-      token_scales_at[j] = token_at((thread + j * S::kGroupThreads) % S::kTokens) * 2;
+      const uint i = thread + j * S::kGroupThreads;
+      token_scales_at[j] = std::size_t{token_at(i % S::kTokens)} * kSegmentBlocks + i / S::kTokens;
     }
   }
 
   __device__ void fetch_weights(typename S::Stage& stage, uint segment, uint half) const {
-    const uint offset = segment * kSegmentUnits;
+    const std::byte* from = weights + std::size_t{segment} * kQ8SegmentBytes;
+    const std::byte* from_half = from + half * kHalfBytes;
+    const auto target = static_cast<uint>(__cvta_generic_to_shared(stage.weights)) + thread * kUnit;
 #pragma unroll
     for (uint j = 0; j < kWeights; ++j) {
-      copy_ahead<16>(stage.weights + (thread + j * S::kGroupThreads) * kUnit,
-                     weights + std::size_t{weights_at[j] + offset + half * kPieces} * kUnit);
+      copy_ahead<16>(target + j * S::kGroupThreads * kUnit, from_half + std::size_t{weights_at[j]} * kUnit);
     }
-    if (thread < S::kRows) {
+    if (S::kRows >= S::kGroupThreads || thread < S::kRows) {
       copy_ahead<8>(&stage.weight_scales[thread],
-                    weights + std::size_t{weight_scales_at + offset} * kUnit + half * sizeof(uint2));
+                    from + half * sizeof(uint2) + std::size_t{weight_scales_at} * kUnit);
     }
   }
 
   __device__ void fetch_tokens(typename S::Stage& stage, uint segment, uint half) const {
     const uint step = 2 * segment + half;
+    const std::int8_t* from = quants + step * kHalfColumns;
+    const auto target = static_cast<uint>(__cvta_generic_to_shared(stage.tokens));
 #pragma unroll
     for (uint j = 0; j < kTokens; ++j) {
-      const uint i = thread + j * S::kGroupThreads;
-      const uint token = i / kHalfChunks;
-      copy_ahead<16>(stage.tokens + token * kHalfColumns + (i % kHalfChunks ^ Order::swizzle(token)) * kUnit,
-                     quants + std::size_t{tokens_at[j] + step * kHalfChunks} * kUnit);
+      copy_ahead<16>(target + tokens_to[j], from + std::size_t{tokens_at[j]} * kUnit);
     }
+    const float* scales_from = scales + step * kHalfBlocks;
+    const auto scales_target =
+        static_cast<uint>(__cvta_generic_to_shared(stage.token_scales)) + thread * sizeof(float);
 #pragma unroll
     for (uint j = 0; j < kScales; ++j) {
-      const uint i = thread + j * S::kGroupThreads;
-      copy_ahead<4>(&stage.token_scales[i / S::kTokens][i % S::kTokens],
-                    scales + std::size_t{token_scales_at[j] + step} * kHalfBlocks + i / S::kTokens);
+      copy_ahead<4>(static_cast<uint>(scales_target + j * S::kGroupThreads * sizeof(float)),
+                    scales_from + token_scales_at[j]);
     }
   }
 };
@@ -168,35 +176,6 @@ __device__ void multiply_stage(const typename S::Stage& stage, uint row, uint to
   }
 }
 
-/// Writes a lane's totals. kWhole: all of its rows and tokens exist.
-template <uint kRowTiles, bool kWhole>
-__device__ void write(const float (&totals)[kRowTiles][kTokenTiles][kSumsPerTile], uint first_row,
-                      uint first_token, const float* factors, float* y, const MatrixConstants& c) {
-  constexpr uint kHalfRows = kMmaRows / 2;
-#pragma unroll
-  for (uint n = 0; n < kTokenTiles; ++n)
-#pragma unroll
-    for (uint i = 0; i < 2; ++i) {
-      const uint t = first_token + 2 * n + i;
-      if (!kWhole && t >= c.tokens) continue;
-      const float factor = c.use_factors != 0 ? factors[t] : 1.0F;  // times 1 is the same
-      float* target = y + std::size_t{t} * c.y_stride + c.first_out + first_row;
-      float values[2 * kRowTiles];
-#pragma unroll
-      for (uint r = 0; r < 2 * kRowTiles; ++r) values[r] = multiply(totals[r / 2][n][r % 2 * 2 + i], factor);
-      if (c.accumulate != 0) {
-#pragma unroll
-        for (uint r = 0; r < 2 * kRowTiles; ++r) {
-          if (kWhole || first_row + r * kHalfRows < c.rows) values[r] = add(target[r * kHalfRows], values[r]);
-        }
-      }
-#pragma unroll
-      for (uint r = 0; r < 2 * kRowTiles; ++r) {
-        if (kWhole || first_row + r * kHalfRows < c.rows) target[r * kHalfRows] = values[r];
-      }
-    }
-}
-
 /// Waits for the threads of a group.
 template <typename S>
 __device__ void group_barrier(uint group) {
@@ -207,24 +186,35 @@ __device__ void group_barrier(uint group) {
   }
 }
 
-/// Grid (row tiles, token tiles).
+/// Where a thread works in its tile.
 template <typename S>
-__global__ void __launch_bounds__(S::kThreads, S::kResident)
-    matmul_tiled(const std::byte* weights, const std::int8_t* quants, const float* scales,
-                 const float* factors, float* y, MatrixConstants c) {
-  extern __shared__ __align__(16) std::byte bytes[];
-  auto& memory = *reinterpret_cast<typename S::Memory*>(bytes);
-  const uint first_panel = blockIdx.x * S::kPanels;
-  const uint first_token = blockIdx.y * S::kTokens;
-  const uint group = threadIdx.x / S::kGroupThreads;
-  const uint thread = threadIdx.x % S::kGroupThreads;
-  const uint warp = thread / kWarp;
-  const uint row = warp % S::kDown * S::kWarpRows;
-  const uint token = warp / S::kDown * kWarpTokens;
-  const Fetch<S> source(weights, quants, scales, first_panel, first_token, thread, c);
+struct Place {
+  uint group = threadIdx.x / S::kGroupThreads;
+  uint thread = threadIdx.x % S::kGroupThreads;
+  uint warp = thread / kWarp;
+  uint row = warp % S::kDown * S::kWarpRows;
+  uint token = warp / S::kDown * kWarpTokens;
+
+  /// The row of the tile that half `half` of the thread's product `own` belongs to, and the token of its
+  /// column `i`.
+  __device__ uint row_of(uint own, uint half) const {
+    return row + (group * S::kOwn + own) / kTokenTiles * kMmaRows + half * (kMmaRows / 2) + lane_index() / 4;
+  }
+  __device__ uint token_of(uint own, uint i) const {
+    return token + lane_index() % 4 * (2 * kTokenTiles) + (group * S::kOwn + own) % kTokenTiles * 2 + i;
+  }
+};
+
+/// The tile's products: those that the thread owns. Waits for the kernel before when weights are on their
+/// way.
+template <typename S>
+__device__ __forceinline__ void multiply_tile(typename S::Memory& memory, const Fetch<S>& source,
+                                              const Place<S>& place, uint segments,
+                                              float (&totals)[S::kOwn][kSumsPerTile]) {
+  const uint group = place.group;
   auto& stages = memory.stages[group];
   // Segments group, group + kGroups, ...: two stages each.
-  const uint steps = group < c.segments ? 2 * ((c.segments - 1 - group) / S::kGroups + 1) : 0;
+  const uint steps = group < segments ? 2 * ((segments - 1 - group) / S::kGroups + 1) : 0;
   const auto segment_of = [group](uint step) { return group + step / 2 * S::kGroups; };
 
   constexpr uint kAhead = S::kStages - 1;
@@ -232,19 +222,21 @@ __global__ void __launch_bounds__(S::kThreads, S::kResident)
   for (uint step = 0; step < kAhead; ++step) {
     if (step < steps) source.fetch_weights(stages[step], segment_of(step), step % 2);
   }
-  after_previous();  // weights are there already
+  after_previous();
 #pragma unroll
   for (uint step = 0; step < kAhead; ++step) {
     if (step < steps) source.fetch_tokens(stages[step], segment_of(step), step % 2);
     commit_copies();
   }
 
-  constexpr uint kOwnTiles = S::kRowTiles / S::kGroups;  // whose totals this thread has
   float sums[S::kRowTiles][kTokenTiles][kSumsPerTile] = {};
-  float totals[kOwnTiles][kTokenTiles][kSumsPerTile] = {};
+#pragma unroll
+  for (auto& tile : totals)
+#pragma unroll
+    for (float& total : tile) total = 0.0F;
   uint current = 0;
   uint next = kAhead;
-  const uint all_steps = 2 * ((c.segments - 1) / S::kGroups + 1);
+  const uint all_steps = 2 * ((segments - 1) / S::kGroups + 1);
   for (uint step = 0; step < all_steps; ++step) {
     if (step < steps) {
       wait_copies<kAhead - 1>();
@@ -255,70 +247,171 @@ __global__ void __launch_bounds__(S::kThreads, S::kResident)
         source.fetch_tokens(stages[next], segment_of(ahead), ahead % 2);
       }
       commit_copies();
-      multiply_stage<S>(stages[current], row, token, sums);
+      multiply_stage<S>(stages[current], place.row, place.token, sums);
       current = current + 1 == S::kStages ? 0 : current + 1;
       next = next + 1 == S::kStages ? 0 : next + 1;
     }
     if (step % 2 == 0) continue;
     if constexpr (S::kGroups == 1) {
 #pragma unroll
-      for (uint m = 0; m < S::kRowTiles; ++m)
+      for (uint tile = 0; tile < S::kOwn; ++tile)
 #pragma unroll
-        for (uint n = 0; n < kTokenTiles; ++n)
-#pragma unroll
-          for (uint i = 0; i < kSumsPerTile; ++i) {
-            totals[m][n][i] = add(totals[m][n][i], sums[m][n][i]);
-            sums[m][n][i] = 0.0F;
-          }
+        for (uint i = 0; i < kSumsPerTile; ++i) {
+          float& sum = sums[tile / kTokenTiles][tile % kTokenTiles][i];
+          totals[tile][i] = add(totals[tile][i], sum);
+          sum = 0.0F;
+        }
     } else {
-      // The segments of all groups, in ascending order; each group adds for some of the rows.
-      constexpr uint kFours = S::kSums / 4;
+      // The segments of all groups, in ascending order; each group adds for some of the products.
+      constexpr uint kTiles = S::kRowTiles * kTokenTiles;
       const uint lane = lane_index();
       __syncthreads();  // the segments before have been added
 #pragma unroll
-      for (uint m = 0; m < S::kRowTiles; ++m)
+      for (uint tile = 0; tile < kTiles; ++tile) {
+        auto& four = sums[tile / kTokenTiles][tile % kTokenTiles];
+        memory.sums[(group * S::kGroupWarps + place.warp) * kTiles + tile][lane] =
+            make_float4(four[0], four[1], four[2], four[3]);
 #pragma unroll
-        for (uint n = 0; n < kTokenTiles; ++n) {
-          auto& four = sums[m][n];
-          memory.sums[(group * S::kGroupWarps + warp) * kFours + m * kTokenTiles + n][lane] =
-              make_float4(four[0], four[1], four[2], four[3]);
-#pragma unroll
-          for (float& sum : four) sum = 0.0F;
-        }
+        for (float& sum : four) sum = 0.0F;
+      }
       __syncthreads();
       const uint first_segment = step / 2 * S::kGroups;
 #pragma unroll
       for (uint other = 0; other < S::kGroups; ++other) {
-        if (first_segment + other >= c.segments) break;
+        if (first_segment + other >= segments) break;
 #pragma unroll
-        for (uint m = 0; m < kOwnTiles; ++m)
-#pragma unroll
-          for (uint n = 0; n < kTokenTiles; ++n) {
-            const uint tile = (group * kOwnTiles + m) * kTokenTiles + n;
-            const float4 four = memory.sums[(other * S::kGroupWarps + warp) * kFours + tile][lane];
-            totals[m][n][0] = add(totals[m][n][0], four.x);
-            totals[m][n][1] = add(totals[m][n][1], four.y);
-            totals[m][n][2] = add(totals[m][n][2], four.z);
-            totals[m][n][3] = add(totals[m][n][3], four.w);
-          }
+        for (uint own = 0; own < S::kOwn; ++own) {
+          const uint tile = group * S::kOwn + own;
+          const float4 four = memory.sums[(other * S::kGroupWarps + place.warp) * kTiles + tile][lane];
+          totals[own][0] = add(totals[own][0], four.x);
+          totals[own][1] = add(totals[own][1], four.y);
+          totals[own][2] = add(totals[own][2], four.z);
+          totals[own][3] = add(totals[own][3], four.w);
+        }
       }
     }
   }
+}
 
-  const uint lane = lane_index();
-  const uint first_row = first_panel * gpu::kPanel + row + group * kOwnTiles * kMmaRows + lane / 4;
-  const uint own_token = first_token + token + lane % 4 * (2 * kTokenTiles);
-  const bool whole = (blockIdx.x + 1) * S::kRows <= c.rows && first_token + S::kTokens <= c.tokens;
-  if (whole) {
-    write<kOwnTiles, true>(totals, first_row, own_token, factors, y, c);
+/// Writes a thread's totals to y, from the tile's first row and token on. kWhole: all of the tile exists.
+template <typename S, bool kWhole>
+__device__ __forceinline__ void write_tile(const float (&totals)[S::kOwn][kSumsPerTile],
+                                           const Place<S>& place, uint first_row, uint first_token,
+                                           const float* factors, float* y, const MatrixConstants& c) {
+  float values[S::kOwn][kSumsPerTile];
+  const auto visit = [&](auto&& act) {
+#pragma unroll
+    for (uint own = 0; own < S::kOwn; ++own)
+#pragma unroll
+      for (uint i = 0; i < kSumsPerTile; ++i) {
+        const uint row = first_row + place.row_of(own, i / 2);
+        const uint token = first_token + place.token_of(own, i % 2);
+        if (!kWhole && (row >= c.rows || token >= c.tokens)) continue;
+        act(values[own][i], totals[own][i], token, y[std::size_t{token} * c.y_stride + c.first_out + row]);
+      }
+  };
+  visit([&](float& value, float total, uint token, const float&) {
+    value = c.use_factors != 0 ? multiply(total, factors[token]) : total;
+  });
+  if (c.accumulate != 0) {
+    visit([](float& value, float, uint, const float& target) { value = add(target, value); });
+  }
+  visit([](float& value, float, uint, float& target) { target = value; });
+}
+
+/// Grid (row tiles, token tiles).
+template <typename S>
+__global__ void __launch_bounds__(S::kThreads, S::kResident)
+    matmul_tiled(const std::byte* weights, const std::int8_t* quants, const float* scales,
+                 const float* factors, float* y, MatrixConstants c) {
+  extern __shared__ __align__(16) std::byte bytes[];
+  auto& memory = *reinterpret_cast<typename S::Memory*>(bytes);
+  const Place<S> place;
+  const uint last_panel = (c.rows - 1) / gpu::kPanel;
+  const uint first_token = blockIdx.y * S::kTokens;
+  const Fetch<S> source(
+      weights, quants, scales, place.thread,
+      [&](uint panel) { return min(blockIdx.x * S::kPanels + panel, last_panel); }, first_token, c.tokens,
+      c.segments);
+  float totals[S::kOwn][kSumsPerTile];
+  multiply_tile<S>(memory, source, place, c.segments, totals);
+  const uint first_row = blockIdx.x * S::kRows;
+  if (first_row + S::kRows <= c.rows && first_token + S::kTokens <= c.tokens) {
+    write_tile<S, true>(totals, place, first_row, first_token, factors, y, c);
   } else {
-    write<kOwnTiles, false>(totals, first_row, own_token, factors, y, c);
+    write_tile<S, false>(totals, place, first_row, first_token, factors, y, c);
+  }
+}
+
+/// Half of a tile's rows are of the gate, half the same of up; what comes of them is activated and quantized.
+/// Grid (F / (kRows / 2), token tiles).
+template <typename S>
+__global__ void __launch_bounds__(S::kThreads, S::kResident)
+    matmul_swiglu(const std::byte* weights, const std::int8_t* quants, const float* scales,
+                  const float* factors, float* floats, std::int8_t* out_quants, float* out_scales,
+                  MatmulSwigluConstants c) {
+  extern __shared__ __align__(16) std::byte bytes[];
+  auto& memory = *reinterpret_cast<typename S::Memory*>(bytes);
+  const Place<S> place;
+  constexpr uint kRows = S::kRows / 2;
+  constexpr uint kPanels = S::kPanels / 2;
+  const uint panels = c.rows / gpu::kPanel;  // of each half
+  const uint first_token = blockIdx.y * S::kTokens;
+  const Fetch<S> source(
+      weights, quants, scales, place.thread,
+      [&](uint panel) {
+        return min(blockIdx.x * kPanels + panel % kPanels, panels - 1) + panel / kPanels * panels;
+      },
+      first_token, c.tokens, c.segments);
+  float totals[S::kOwn][kSumsPerTile];
+  multiply_tile<S>(memory, source, place, c.segments, totals);
+
+  constexpr uint kStride =
+      S::kRows + 1;  // a token's rows, so that what a warp writes lies in different banks
+  static_assert(S::kTokens * kStride * sizeof(float) <= sizeof(typename S::Memory));
+  auto* products = reinterpret_cast<float*>(bytes);
+  __syncthreads();  // all have read what stands there
+#pragma unroll
+  for (uint own = 0; own < S::kOwn; ++own)
+#pragma unroll
+    for (uint i = 0; i < kSumsPerTile; ++i) {
+      const uint token = place.token_of(own, i % 2);
+      products[token * kStride + place.row_of(own, i / 2)] =
+          multiply(totals[own][i], factors[min(first_token + token, c.tokens - 1)]);
+    }
+  __syncthreads();
+  // A thread has four rows, eight threads a block of 32.
+  constexpr uint kFours = kRows / 4;
+  static_assert(S::kTokens * kFours % S::kThreads == 0);
+  for (uint i = threadIdx.x; i < S::kTokens * kFours; i += S::kThreads) {
+    const float* gate = products + i / kFours * kStride + i % kFours * 4;
+    float values[4];
+    uint largest = 0;
+#pragma unroll
+    for (uint k = 0; k < 4; ++k) {
+      values[k] = arith::swiglu(gate[k], gate[kRows + k]);
+      largest = max(largest, arith::magnitude_bits(values[k]));
+    }
+#pragma unroll
+    for (uint lanes = 4; lanes > 0; lanes /= 2) {
+      largest = max(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
+    }
+    const uint token = first_token + i / kFours;
+    const uint row = blockIdx.x * kRows + i % kFours * 4;
+    if (token >= c.tokens || row >= c.rows) continue;  // whole blocks: rows are a multiple of 32
+    const std::size_t at = std::size_t{token} * c.stride + row;
+    if ((c.write & gpu::kWriteFloats) != 0) {
+      *reinterpret_cast<float4*>(floats + at) = make_float4(values[0], values[1], values[2], values[3]);
+    }
+    if ((c.write & gpu::kWriteQuants) == 0) continue;
+    *reinterpret_cast<uint*>(out_quants + at) = quantize_four(values, largest);
+    if (threadIdx.x % 8 == 0) out_scales[at / arith::kBlock] = arith::block_scale(largest, arith::kInt8Step);
   }
 }
 
 template <typename S>
-uint tiles_of(const MatrixConstants& c) {
-  return gpu::divide_up(c.rows, S::kRows) * gpu::divide_up(c.tokens, S::kTokens);
+uint tiles_of(uint rows, uint tokens) {
+  return gpu::divide_up(rows, S::kRows) * gpu::divide_up(tokens, S::kTokens);
 }
 
 template <typename S>
@@ -328,18 +421,32 @@ Launch launch_for(const MatrixConstants& c) {
           static_cast<unsigned>(sizeof(typename S::Memory)), 5};
 }
 
+template <typename S>
+Launch launch_for(const MatmulSwigluConstants& c) {
+  return {address_of(matmul_swiglu<S>),
+          dim3(gpu::divide_up(c.rows, S::kRows / 2), gpu::divide_up(c.tokens, S::kTokens)), dim3(S::kThreads),
+          static_cast<unsigned>(sizeof(typename S::Memory)), 7};
+}
+
 using Large = Shape<4, 2, 2, 1, 4, 2>;  // 128 rows, 64 tokens; two workgroups on a multiprocessor
-using Small = Shape<2, 2, 2, 2, 3, 1>;  // 64 rows, 64 tokens, two segments at a time
+using Small = Shape<2, 2, 2, 4, 2, 1>;  // 64 rows, 64 tokens, four segments at a time
+using Thin = Shape<1, 2, 2, 4, 3, 1>;   // 32 rows, 64 tokens, four segments at a time
 
 }  // namespace
 
 bool fills_device(const MatrixConstants& c) {
-  return tiles_of<Large>(c) >= kEnoughGroups;
+  return tiles_of<Large>(c.rows, c.tokens) >= kEnoughGroups;
 }
 
 Launch plan_matmul_tiled(const MatrixConstants& c) {
   // Large tiles read less, small ones leave fewer multiprocessors without work.
-  return fills_device(c) ? launch_for<Large>(c) : launch_for<Small>(c);
+  if (fills_device(c)) return launch_for<Large>(c);
+  return tiles_of<Small>(c.rows, c.tokens) >= kEnoughGroups ? launch_for<Small>(c) : launch_for<Thin>(c);
+}
+
+Launch plan_matmul_swiglu(const Command& command) {
+  const auto& c = constants_of<MatmulSwigluConstants>(command);
+  return tiles_of<Large>(2 * c.rows, c.tokens) >= kEnoughGroups ? launch_for<Large>(c) : launch_for<Small>(c);
 }
 
 }  // namespace inferno::cuda

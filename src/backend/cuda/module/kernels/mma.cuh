@@ -29,16 +29,20 @@ __device__ inline void load_matrices(const void* row, uint (&words)[4]) {
                : "r"(static_cast<uint>(__cvta_generic_to_shared(row))));
 }
 
-/// Copies to shared memory that the thread does not wait for: kBytes (4, 8 or 16) of them, in groups.
+/// Copies to shared memory, to an address in it or to what a pointer points to, that the thread does not wait
+/// for: kBytes (4, 8 or 16) of them, in groups.
 template <int kBytes>
-__device__ inline void copy_ahead(void* target, const void* source) {
-  const auto address = static_cast<uint>(__cvta_generic_to_shared(target));
+__device__ inline void copy_ahead(uint address, const void* source) {
   if constexpr (kBytes == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(source) : "memory");
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(source), "n"(kBytes)
                  : "memory");
   }
+}
+template <int kBytes>
+__device__ inline void copy_ahead(void* target, const void* source) {
+  copy_ahead<kBytes>(static_cast<uint>(__cvta_generic_to_shared(target)), source);
 }
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -67,12 +71,14 @@ struct TokenOrder {
   template <uint kStride>
   static __device__ void load(const std::byte* rows, uint chunk, uint (&b)[kTiles][2]) {
     static_assert(kTiles % 2 == 0);
+    // What is exclusive-ored does not depend on the product, and blocks begin at even chunks.
     const uint matrix = threadIdx.x % 32 / 8;
+    const uint token = of_column(matrix / 2, threadIdx.x % 8);
+    const std::byte* row = rows + token * kStride + (chunk ^ (matrix % 2 ^ swizzle(token))) * 16;
 #pragma unroll
     for (uint n = 0; n < kTiles; n += 2) {
-      const uint token = of_column(n + matrix / 2, threadIdx.x % 8);
       uint words[4];
-      load_matrices(rows + token * kStride + ((chunk + matrix % 2) ^ swizzle(token)) * 16, words);
+      load_matrices(row + 2 * n * kStride, words);
       b[n][0] = words[0];
       b[n][1] = words[1];
       b[n + 1][0] = words[2];

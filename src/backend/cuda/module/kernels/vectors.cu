@@ -60,25 +60,30 @@ __global__ void embed(const int* tokens, const std::byte* table, float* x, Embed
   x[std::size_t{blockIdx.y} * c.stride + column] = Format::element(segment, row % gpu::kPanel, threadIdx.x);
 }
 
-/// One token: warp 0 sums the squares, the others weigh and quantize. Grid (1, T).
-__global__ void norm(const float* x, const float* weight, float* weighted, std::int8_t* quants, float* scales,
-                     float* factors, NormConstants c) {
+/// One token, D256 floats of shared memory: warp 0 sums the squares, the others weigh and quantize. Grid (1,
+/// T).
+__global__ void __launch_bounds__(kThreads)
+    norm(const float* x, const float* weight, float* weighted, std::int8_t* quants, float* scales,
+         float* factors, NormConstants c) {
+  extern __shared__ __align__(16) float row[];
   after_previous();
   const std::size_t token = blockIdx.y;
-  x += token * c.stride;
+  const auto* fours = reinterpret_cast<const float4*>(x + token * c.stride);
+  for (uint i = threadIdx.x; i < c.stride / 4; i += kThreads) reinterpret_cast<float4*>(row)[i] = fours[i];
+  __syncthreads();
   const uint lane = lane_index();
   const uint warp = threadIdx.x / kWarp;
   if (warp == 0) {
     float sum = 0.0F;
-#pragma unroll 16
-    for (uint i = lane; i < c.columns; i += kWarp) sum = add(sum, multiply(x[i], x[i]));
+#pragma unroll 8
+    for (uint i = lane; i < c.columns; i += kWarp) sum = add(sum, multiply(row[i], row[i]));
     sum = tree_sum(sum);
     if (lane == 0) factors[token] = arith::reciprocal_sqrt(add(multiply(sum, c.inverse_length), c.epsilon));
     return;
   }
   for (uint block = warp - 1; block < c.stride / arith::kBlock; block += kThreads / kWarp - 1) {
     const uint i = block * arith::kBlock + lane;
-    const float value = multiply(x[i], __ldg(weight + i));
+    const float value = multiply(row[i], __ldg(weight + i));
     if ((c.write & gpu::kWriteFloats) != 0) weighted[token * c.stride + i] = value;
     if ((c.write & gpu::kWriteQuants) != 0) {
       quantize_block(value, quants + token * c.stride + std::size_t{block} * arith::kBlock,
@@ -135,13 +140,7 @@ __global__ void __launch_bounds__(kThreads)
   for (uint lanes = 4; lanes > 0; lanes /= 2) {
     largest = max(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
   }
-  const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
-  uint bytes = 0;
-#pragma unroll
-  for (uint i = 0; i < 4; ++i) {
-    bytes |= (static_cast<uint>(arith::quantize(values[i], inverse)) & 0xFFU) << (8 * i);
-  }
-  *reinterpret_cast<uint*>(quants + at) = bytes;
+  *reinterpret_cast<uint*>(quants + at) = quantize_four(values, largest);
   if (threadIdx.x % 8 == 0) scales[at / arith::kBlock] = arith::block_scale(largest, arith::kInt8Step);
 }
 
@@ -192,7 +191,9 @@ Launch plan_embed(const Command& command) {
 }
 
 Launch plan_norm(const Command& command) {
-  return {address_of(norm), grid_of(command), dim3(kThreads), 0, 6};
+  const auto& c = constants_of<NormConstants>(command);
+  return {address_of(norm), grid_of(command), dim3(kThreads), static_cast<unsigned>(c.stride * sizeof(float)),
+          6};
 }
 
 Launch plan_quantize(const Command& command) {
