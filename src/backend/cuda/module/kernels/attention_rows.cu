@@ -199,14 +199,12 @@ __global__ void __launch_bounds__(kThreads, 2)
   const auto head_of = [&](const AttentionItem& item) {  // the first of [T][H]
     return std::size_t{item.tile.x} * c.heads + item.kv_head * group;
   };
-  const auto cached = [&](const AttentionItem& item) {
-    return CachedHead<kBlocks>(cache, tables[item.tile.w + item.split], c.kv_heads, item.kv_head);
-  };
+  const auto block_of = [&](const AttentionItem& item) { return tables[item.tile.w + item.split]; };
   AttentionItems items(AttentionGrid(given_grid, indirect_grid), tiles + c.first_tile);
   AttentionItem item = items.next();
   if (!item.valid) return;
   {
-    const auto head = cached(item);
+    const CachedHead<kBlocks> head(cache, block_of(item), c.kv_heads, item.kv_head);
     fetch_queries<kBlocks>(shared, query_quants, query_scales, head_of(item), min(kQueries, group));
     fetch_keys<kBlocks>(shared, head, item.end - item.begin);
     fetch_values<kBlocks>(shared, head, item.end - item.begin);
@@ -214,7 +212,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   while (item.valid) {
     const AttentionItem next = items.next();
-    const auto next_head = cached(next.valid ? next : item);
+    const uint next_block = block_of(next.valid ? next : item);  // asked for, not waited for
     const uint seen = item.end - item.begin;
     for (uint first = 0; first < group; first += kQueries) {
       const bool last = first + kQueries >= group;
@@ -228,7 +226,8 @@ __global__ void __launch_bounds__(kThreads, 2)
                                min(kQueries, group - first - kQueries));
       } else if (next.valid) {
         fetch_queries<kBlocks>(shared, query_quants, query_scales, head_of(next), min(kQueries, group));
-        fetch_keys<kBlocks>(shared, next_head, next.end - next.begin);
+        fetch_keys<kBlocks>(shared, CachedHead<kBlocks>(cache, next_block, c.kv_heads, next.kv_head),
+                            next.end - next.begin);
       }
       const std::size_t result =
           (head_of(item) + first - std::size_t{c.first_token} * c.heads) * c.max_splits + item.split;
@@ -239,7 +238,10 @@ __global__ void __launch_bounds__(kThreads, 2)
       __syncthreads();
       sum_values(shared, seen);
       __syncthreads();
-      if (last && next.valid) fetch_values<kBlocks>(shared, next_head, next.end - next.begin);
+      if (last && next.valid) {
+        fetch_values<kBlocks>(shared, CachedHead<kBlocks>(cache, next_block, c.kv_heads, next.kv_head),
+                              next.end - next.begin);
+      }
       commit_copies();
       for (uint i = threadIdx.x; i < count * S::kDim; i += kThreads) {
         const uint q = i / S::kDim;

@@ -8,7 +8,7 @@
 // as two bytes: its products with a value are those of the lower byte plus 256 times those of the upper one.
 
 #include "backend/cuda/module/kernels/attention.hpp"
-#include "backend/cuda/module/kernels/attention_items.cuh"
+#include "backend/cuda/module/kernels/attention_jobs.cuh"
 #include "backend/cuda/module/kernels/mma.cuh"
 
 namespace inferno::cuda {
@@ -18,7 +18,7 @@ using gpu::AttendConstants;
 
 constexpr unsigned kThreads = 256;
 constexpr uint kWarps = kThreads / kWarp;
-constexpr uint kBundle = kWarps;  // tiles that a workgroup takes together
+static_assert(kWarps == kBundle);
 constexpr uint kSplit = arith::kSplit;
 constexpr uint kQueries = kMmaRows;
 constexpr uint kScoreTiles = kSplit / kMmaTokens;
@@ -73,88 +73,6 @@ __device__ void mma_s8s8(const uint (&a)[4], uint b0, uint b1, int (&d)[4]) {
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-
-/// A tile: first token, tokens, position of the first, offset of the row's table.
-struct Tile {
-  uint token, tokens, position, table;
-};
-
-/// What a workgroup does at a time: the tiles of a bundle that see the same cache block in a split.
-struct Job {
-  bool valid;
-  uint split, kv_head;
-  uint block;    // of the cache
-  uint seen;     // positions that any of the tiles sees
-  uint members;  // a bit for each warp
-  Tile tile;     // this warp's
-};
-
-/// Finds a workgroup's jobs, one after the other; every warp does so by itself.
-class Jobs {
- public:
-  __device__ Jobs(const AttentionGrid& grid, const uint* tables, const uint4* tiles)
-      : grid_(grid), tables_(tables), tiles_(tiles), bundles_((grid.tiles + kBundle - 1) / kBundle) {
-    items_ = std::uint64_t{grid.splits} * grid.kv_heads * bundles_;
-    item_ = blockIdx.x;
-    if (item_ < items_) look();
-  }
-
-  __device__ Job next() {
-    while (pending_ == 0) {
-      if (item_ >= items_) return {};
-      item_ += gridDim.x;
-      if (item_ >= items_) return {};
-      look();
-    }
-    const uint leader = __ffs(static_cast<int>(pending_)) - 1;
-    const uint block = __shfl_sync(kAllLanes, block_, leader);
-    const bool mine = (pending_ >> lane_index() & 1U) != 0 && block_ == block;
-    Job job{true,
-            split_,
-            kv_head_,
-            block,
-            __reduce_max_sync(kAllLanes, mine ? seen_ : 0U),
-            __ballot_sync(kAllLanes, mine),
-            {}};
-    pending_ &= ~job.members;
-    const uint warp = threadIdx.x / kWarp;
-    job.tile = {__shfl_sync(kAllLanes, tile_.token, warp), __shfl_sync(kAllLanes, tile_.tokens, warp),
-                __shfl_sync(kAllLanes, tile_.position, warp), __shfl_sync(kAllLanes, tile_.table, warp)};
-    return job;
-  }
-
- private:
-  /// Lane i looks at tile i of the item's bundle.
-  __device__ void look() {
-    const uint bundle = static_cast<uint>(item_ % bundles_);
-    kv_head_ = static_cast<uint>(item_ / bundles_ % grid_.kv_heads);
-    split_ = static_cast<uint>(item_ / bundles_ / grid_.kv_heads);
-    const uint index = bundle * kBundle + lane_index();
-    bool sees = false;
-    if (lane_index() < kBundle && index < grid_.tiles) {
-      const uint4 tile = tiles_[index];
-      tile_ = {tile.x, tile.y, tile.z, tile.w};
-      const uint end = tile_.position + tile_.tokens;
-      sees = split_ * kSplit < end;
-      if (sees) {
-        seen_ = min(kSplit, end - split_ * kSplit);
-        block_ = tables_[tile_.table + split_];
-      }
-    }
-    pending_ = __ballot_sync(kAllLanes, sees);
-  }
-
-  AttentionGrid grid_;
-  const uint* tables_;
-  const uint4* tiles_;
-  uint bundles_;
-  std::uint64_t items_, item_;
-  uint split_ = 0, kv_head_ = 0;
-  uint pending_ = 0;  // tiles of the item that still have to be done
-  // Of the lane's tile.
-  Tile tile_ = {};
-  uint seen_ = 0, block_ = 0;
-};
 
 /// Copies four bytes ahead, or zeros.
 __device__ void copy_or_clear(void* target, const void* source, bool copies) {
@@ -553,6 +471,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (uint side = 0; job.valid; side ^= 1U) {
     wait_copies<0>();
     __syncthreads();  // this job is here for all, and all are done with the one before
+    jobs.ask_blocks();
     turn_values(shared, job.seen);
     // A scale that is NaN must not reach queries that do not see its position.
     bool careful = false;

@@ -69,6 +69,20 @@ __device__ inline uint quantize_four(const float (&values)[4], uint largest) {
   return bytes;
 }
 
+/// Quantizes blocks of 32 of which eight threads have four values each, next to each other in whole warps.
+/// `target` and `scale`: the thread's own, and its block's.
+__device__ inline void quantize_fours(const float (&values)[4], std::int8_t* target, float* scale) {
+  uint largest = 0;
+#pragma unroll
+  for (const float value : values) largest = max(largest, arith::magnitude_bits(value));
+#pragma unroll
+  for (unsigned lanes = 4; lanes > 0; lanes /= 2) {
+    largest = max(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
+  }
+  *reinterpret_cast<uint*>(target) = quantize_four(values, largest);
+  if (threadIdx.x % 8 == 0) *scale = arith::block_scale(largest, arith::kInt8Step);
+}
+
 /// Starts an exact dot product of int8 values in the bits of a float: kRounder + dot, for |dot| < 2^22. So
 /// the sum becomes a float by one subtraction; the conversion instruction runs at a quarter of its rate.
 constexpr int kDotStart = 0x4B400000;

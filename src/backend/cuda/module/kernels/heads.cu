@@ -141,18 +141,36 @@ struct WholeHead {
     }
   }
 
-  /// `factor`: multiplies the scales.
-  __device__ void store(std::int8_t* values, float* scales, bool scaled, float factor) const {
+  /// `row`: a head's place in shared memory, through which lanes get elements next to each other: one of them
+  /// then finds the inverse for all that it has. `factor`: multiplies the scales.
+  __device__ void store(float* row, std::int8_t* values, float* scales, bool scaled, float factor) const {
+    constexpr uint kWidth = kBlocks;
+    constexpr uint kBlockLanes = arith::kBlock / kWidth;
     const uint lane = lane_index();
+    __syncwarp();  // what stood there has been read
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) {
-      const uint largest = largest_magnitude(x[b]);
-      const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
-      values[b * arith::kBlock + lane] = static_cast<std::int8_t>(arith::quantize(x[b], inverse));
-      if (lane != 0) continue;
-      const float scale = arith::block_scale(largest, arith::kInt8Step);
-      scales[b] = scaled ? multiply(scale, factor) : scale;
+    for (uint b = 0; b < kBlocks; ++b) row[b * arith::kBlock + lane] = x[b];
+    __syncwarp();
+    float own[4] = {};
+    uint largest = 0;
+#pragma unroll
+    for (uint i = 0; i < kWidth; ++i) {
+      own[i] = row[lane * kWidth + i];
+      largest = max(largest, arith::magnitude_bits(own[i]));
     }
+#pragma unroll
+    for (uint half = kBlockLanes / 2; half > 0; half /= 2) {
+      largest = max(largest, __shfl_xor_sync(kAllLanes, largest, half));
+    }
+    const uint bytes = quantize_four(own, largest);
+    if constexpr (kWidth == 4) {
+      *reinterpret_cast<uint*>(values + lane * kWidth) = bytes;
+    } else {
+      *reinterpret_cast<std::uint16_t*>(values + lane * kWidth) = static_cast<std::uint16_t>(bytes);
+    }
+    if (lane % kBlockLanes != 0) return;
+    const float scale = arith::block_scale(largest, arith::kInt8Step);
+    scales[lane / kBlockLanes] = scaled ? multiply(scale, factor) : scale;
   }
 };
 
@@ -166,6 +184,9 @@ __global__ void __launch_bounds__(kHeadWarps* kWarp)
                         float* query_scales, std::byte* cache, HeadConstants c, const uint*, gpu::Grid grid) {
   using Head = WholeHead<kBlocks>;
   constexpr uint kDim = Head::kDim;
+  static_assert(kBlocks == 2 || kBlocks == 4);
+  __shared__ __align__(16) float rows[kHeadWarps][kDim];
+  float* row = rows[threadIdx.x / kWarp];
   const uint lane = lane_index();
   const uint head = blockIdx.x * kHeadWarps + threadIdx.x / kWarp;
   const bool query = head < c.heads;
@@ -196,7 +217,7 @@ __global__ void __launch_bounds__(kHeadWarps* kWarp)
     if (!value) heads[i].norm_and_rotate(weight, c);
     if (query) {
       const std::size_t at = std::size_t{token} * c.heads + index;
-      heads[i].store(query_quants + at * kDim, query_scales + at * kBlocks, true, c.softmax_scale);
+      heads[i].store(row, query_quants + at * kDim, query_scales + at * kBlocks, true, c.softmax_scale);
       continue;
     }
     const uint2 slot = own_slots[i];
@@ -204,7 +225,7 @@ __global__ void __launch_bounds__(kHeadWarps* kWarp)
     const HeadLayout layout(c.block_size, kDim);
     std::byte* at =
         cache + (std::size_t{slot.x} * c.kv_heads + index) * layout.bytes + (key ? 0 : layout.values);
-    heads[i].store(reinterpret_cast<std::int8_t*>(at) + std::size_t{slot.y} * kDim,
+    heads[i].store(row, reinterpret_cast<std::int8_t*>(at) + std::size_t{slot.y} * kDim,
                    reinterpret_cast<float*>(at + layout.scales) + std::size_t{slot.y} * kBlocks, false, 1.0F);
   }
 }

@@ -60,8 +60,8 @@ __global__ void embed(const int* tokens, const std::byte* table, float* x, Embed
   x[std::size_t{blockIdx.y} * c.stride + column] = Format::element(segment, row % gpu::kPanel, threadIdx.x);
 }
 
-/// One token, D256 floats of shared memory: warp 0 sums the squares, the others weigh and quantize. Grid (1,
-/// T).
+/// One token, D256 floats of shared memory: all weigh and quantize four elements next to each other, and warp
+/// 0 sums the squares. Grid (1, T).
 __global__ void __launch_bounds__(kThreads)
     norm(const float* x, const float* weight, float* weighted, std::int8_t* quants, float* scales,
          float* factors, NormConstants c) {
@@ -69,26 +69,27 @@ __global__ void __launch_bounds__(kThreads)
   after_previous();
   const std::size_t token = blockIdx.y;
   const auto* fours = reinterpret_cast<const float4*>(x + token * c.stride);
-  for (uint i = threadIdx.x; i < c.stride / 4; i += kThreads) reinterpret_cast<float4*>(row)[i] = fours[i];
-  __syncthreads();
-  const uint lane = lane_index();
-  const uint warp = threadIdx.x / kWarp;
-  if (warp == 0) {
-    float sum = 0.0F;
-#pragma unroll 8
-    for (uint i = lane; i < c.columns; i += kWarp) sum = add(sum, multiply(row[i], row[i]));
-    sum = tree_sum(sum);
-    if (lane == 0) factors[token] = arith::reciprocal_sqrt(add(multiply(sum, c.inverse_length), c.epsilon));
-    return;
-  }
-  for (uint block = warp - 1; block < c.stride / arith::kBlock; block += kThreads / kWarp - 1) {
-    const uint i = block * arith::kBlock + lane;
-    const float value = multiply(row[i], __ldg(weight + i));
-    if ((c.write & gpu::kWriteFloats) != 0) weighted[token * c.stride + i] = value;
-    if ((c.write & gpu::kWriteQuants) != 0) {
-      quantize_block(value, quants + token * c.stride + std::size_t{block} * arith::kBlock,
-                     scales + token * (c.stride / arith::kBlock) + block);
+  const auto* weights = reinterpret_cast<const float4*>(weight);
+  for (uint i = threadIdx.x; i < c.stride / 4; i += kThreads) {  // whole warps: a multiple of 64
+    const float4 four = fours[i];
+    const float4 by = __ldg(weights + i);
+    reinterpret_cast<float4*>(row)[i] = four;
+    const float values[4] = {multiply(four.x, by.x), multiply(four.y, by.y), multiply(four.z, by.z),
+                             multiply(four.w, by.w)};
+    const std::size_t at = token * c.stride + i * std::size_t{4};
+    if ((c.write & gpu::kWriteFloats) != 0) {
+      *reinterpret_cast<float4*>(weighted + at) = make_float4(values[0], values[1], values[2], values[3]);
     }
+    if ((c.write & gpu::kWriteQuants) != 0) quantize_fours(values, quants + at, scales + at / arith::kBlock);
+  }
+  __syncthreads();
+  if (threadIdx.x >= kWarp) return;
+  float sum = 0.0F;
+#pragma unroll 8
+  for (uint i = threadIdx.x; i < c.columns; i += kWarp) sum = add(sum, multiply(row[i], row[i]));
+  sum = tree_sum(sum);
+  if (threadIdx.x == 0) {
+    factors[token] = arith::reciprocal_sqrt(add(multiply(sum, c.inverse_length), c.epsilon));
   }
 }
 
@@ -125,23 +126,14 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   float values[4];
-  uint largest = 0;
 #pragma unroll
-  for (uint i = 0; i < 4; ++i) {
-    values[i] = arith::swiglu(gate[i], up[i]);  // of zeros: zero
-    largest = max(largest, arith::magnitude_bits(values[i]));
-  }
+  for (uint i = 0; i < 4; ++i) values[i] = arith::swiglu(gate[i], up[i]);  // of zeros: zero
   const std::size_t at = blockIdx.y * std::size_t{c.stride} + column;
   if ((c.write & gpu::kWriteFloats) != 0) {
     *reinterpret_cast<float4*>(floats + at) = make_float4(values[0], values[1], values[2], values[3]);
   }
   if ((c.write & gpu::kWriteQuants) == 0) return;
-#pragma unroll
-  for (uint lanes = 4; lanes > 0; lanes /= 2) {
-    largest = max(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
-  }
-  *reinterpret_cast<uint*>(quants + at) = quantize_four(values, largest);
-  if (threadIdx.x % 8 == 0) scales[at / arith::kBlock] = arith::block_scale(largest, arith::kInt8Step);
+  quantize_fours(values, quants + at, scales + at / arith::kBlock);
 }
 
 __global__ void add_branch(float* x, const float* branch, AddConstants c) {
