@@ -114,34 +114,41 @@ __device__ void weigh(Shared<kBlocks>& shared, uint query, uint b, uint count, f
 #pragma unroll
   for (uint i = 0; i < kSlices; ++i) {
     p[i] = scores[i * kWarp + lane];
-    if (i * kWarp + lane < count && p[i] > maximum) maximum = p[i];
+    maximum = larger_or_nan(maximum, i * kWarp + lane < count ? p[i] : maximum);
   }
 #pragma unroll
   for (unsigned half = kWarp / 2; half > 0; half /= 2) {
-    const float other = __shfl_xor_sync(kAllLanes, maximum, half);
-    if (other > maximum) maximum = other;
+    maximum = larger_or_nan(maximum, __shfl_xor_sync(kAllLanes, maximum, half));
   }
+  // 0, or NaN where a score is not finite: exponentials have no meaning then, and what is made of them must
+  // become NaN.
+  const float poison = arith::subtract(maximum, maximum);
   float denominator = 0.0F;
   float a[kSlices];
-  uint largest = 0;
+  float largest = 0.0F;
 #pragma unroll
   for (uint i = 0; i < kSlices; ++i) {
     const bool seen = i * kWarp + lane < count;
-    p[i] = seen ? arith::exponential(arith::subtract(p[i], maximum)) : 0.0F;
+    const float value = exponential_of_negative(arith::subtract(p[i], maximum));
+    p[i] = seen ? value : 0.0F;
     denominator = add(denominator, p[i]);
     // Behind `count` the scales are of nothing.
     a[i] = seen ? multiply(p[i], shared.value_scales[i * kWarp + lane][b]) : 0.0F;
-    largest = max(largest, arith::magnitude_bits(a[i]));
+    largest = larger_or_nan(largest, fabsf(a[i]));
   }
-  largest = __reduce_max_sync(kAllLanes, largest);
-  const float inverse = arith::block_inverse(largest, arith::kWeightLevels);
+  const uint bits = __reduce_max_sync(kAllLanes, arith::magnitude_bits(largest));
+  const float inverse = arith::block_inverse(bits, arith::kWeightLevels);
 #pragma unroll
   for (uint i = 0; i < kSlices; ++i) {
-    shared.weights[query][b][i * kWarp + lane] = static_cast<std::int16_t>(arith::quantize(a[i], inverse));
+    // What is rounded stands in the low 16 bits; of a NaN nobody sees it, because its scale is NaN.
+    shared.weights[query][b][i * kWarp + lane] =
+        static_cast<std::int16_t>(__float_as_uint(add(multiply(a[i], inverse), arith::kRounder)));
   }
-  if (lane == 0) shared.weight_scales[query][b] = arith::block_scale(largest, arith::kWeightStep);
+  if (lane == 0) {
+    shared.weight_scales[query][b] = add(arith::block_scale(bits, arith::kWeightStep), poison);
+  }
   if (b != 0) return;
-  denominator = tree_sum(denominator);
+  denominator = add(tree_sum(denominator), poison);
   if (lane == 0) *statistics = make_float2(maximum, denominator);
 }
 

@@ -471,7 +471,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (uint side = 0; job.valid; side ^= 1U) {
     wait_copies<0>();
     __syncthreads();  // this job is here for all, and all are done with the one before
-    jobs.ask_blocks();
     turn_values(shared, job.seen);
     // A scale that is NaN must not reach queries that do not see its position.
     bool careful = false;
