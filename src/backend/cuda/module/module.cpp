@@ -158,12 +158,12 @@ int copy(Device* device, void* target, const void* source, std::uint64_t bytes) 
 
 bool accepts(const Command* command) {
   if (command->kind != CommandKind::kernel) return true;
-  const auto launch = plan(*command);
+  const auto launch = plan(*command, 0);  // some way there always is
   return launch.function != nullptr && (command->indirect_grid == nullptr || launch.indirect);
 }
 
 cudaError_t launch_kernel(const Device& device, const Command& command) {
-  const auto launch = plan(command);
+  const auto launch = plan(command, device.info.shared_bytes);
   if (launch.function == nullptr) return cudaErrorInvalidDeviceFunction;
   if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0) return cudaSuccess;
   if (launch.shared_bytes > kDefaultSharedBytes) {

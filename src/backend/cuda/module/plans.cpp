@@ -4,7 +4,7 @@ namespace inferno::cuda {
 
 using gpu::Kernel;
 
-Launch plan(const Command& command) {
+Launch plan(const Command& command, unsigned shared_limit) {
   switch (command.kernel) {
     case Kernel::embed_q8:
     case Kernel::embed_f32:
@@ -18,9 +18,9 @@ Launch plan(const Command& command) {
     case Kernel::matvec_q8:
       return plan_matvec(command);
     case Kernel::matmul_q8:
-      return plan_matmul(command);
+      return plan_matmul(command, shared_limit);
     case Kernel::matmul_swiglu_q8:
-      return plan_matmul_swiglu(command);
+      return plan_matmul_swiglu(command, shared_limit);
     case Kernel::matvec_f32:
     case Kernel::matvec_f16:
     case Kernel::matvec_bf16:
@@ -31,7 +31,7 @@ Launch plan(const Command& command) {
     case Kernel::prepare_heads:
       return plan_heads(command);
     case Kernel::attend:
-      return plan_attend(command);
+      return plan_attend(command, shared_limit);
     case Kernel::merge:
       return plan_merge(command);
     case Kernel::swiglu:

@@ -23,11 +23,11 @@ Launch plan_embed(const Command& command);
 Launch plan_norm(const Command& command);
 Launch plan_quantize(const Command& command);
 Launch plan_matvec(const Command& command);
-Launch plan_matmul(const Command& command);
-Launch plan_matmul_swiglu(const Command& command);
+Launch plan_matmul(const Command& command, unsigned shared_limit);
+Launch plan_matmul_swiglu(const Command& command, unsigned shared_limit);
 Launch plan_float_matrix(const Command& command);
 Launch plan_heads(const Command& command);
-Launch plan_attend(const Command& command);
+Launch plan_attend(const Command& command, unsigned shared_limit);
 Launch plan_merge(const Command& command);
 Launch plan_swiglu(const Command& command);
 Launch plan_add(const Command& command);
@@ -35,8 +35,9 @@ Launch plan_gather(const Command& command);
 Launch plan_argmax(const Command& command);
 Launch plan_sampling(const Command& command);
 
-/// The plan of any command of kind kernel.
-Launch plan(const Command& command);
+/// The plan of any command of kind kernel. `shared_limit`: bytes of shared memory that a workgroup can have
+/// at most.
+Launch plan(const Command& command, unsigned shared_limit);
 
 /// Fills `count` words of device memory.
 cudaError_t fill_words(void* target, std::uint32_t word, std::uint64_t count, cudaStream_t stream);

@@ -247,10 +247,11 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-Launch plan_attend(const Command& command) {
+Launch plan_attend(const Command& command, unsigned shared_limit) {
   const auto& c = constants_of<AttendConstants>(command);
   if (c.block_size == kSplit && (c.head_dim == 64 || c.head_dim == 128)) {
-    return c.tile_tokens == 1 ? plan_attend_rows(command) : plan_attend_tiles(command);
+    const Launch launch = c.tile_tokens == 1 ? plan_attend_rows(command) : plan_attend_tiles(command);
+    if (launch.shared_bytes <= shared_limit) return launch;
   }
   constexpr unsigned kGroups = 132 * 6;  // they take items in turn
   return {address_of(attend), dim3(kGroups), dim3(kThreads), Shared::bytes(c.padded_dim), 7, true};

@@ -183,30 +183,33 @@ __global__ void __launch_bounds__(kMostWarps* kWarp)
 }
 
 template <uint kRowTiles, uint kTokenTiles>
-Launch launch_for(const MatrixConstants& c) {
+Launch launch_for(const MatrixConstants& c, unsigned shared_limit) {
   using P = Part<kRowTiles, kTokenTiles>;
-  const uint warps = warps_for(c.segments);
+  constexpr auto kTotalBytes = static_cast<unsigned>(P::kSums * kWarp * sizeof(float));
+  uint warps = warps_for(c.segments);
+  while (warps > 1 && warps * sizeof(typename P::Memory) + kTotalBytes > shared_limit) --warps;
   return {address_of(matmul_q8<kRowTiles, kTokenTiles>),
           dim3(gpu::divide_up(c.rows, kRowTiles * kMmaRows), gpu::divide_up(c.tokens, P::kTokens)),
-          dim3(warps * kWarp),
-          static_cast<unsigned>(warps * sizeof(typename P::Memory) + P::kSums * kWarp * sizeof(float)), 5};
+          dim3(warps * kWarp), static_cast<unsigned>(warps * sizeof(typename P::Memory)) + kTotalBytes, 5};
 }
 
 /// Fewer rows for a workgroup where there would be too few workgroups.
 template <uint kTokenTiles>
-Launch launch_for_rows(const MatrixConstants& c) {
+Launch launch_for_rows(const MatrixConstants& c, unsigned shared_limit) {
   const uint groups =
       gpu::divide_up(c.rows, 2 * kMmaRows) * gpu::divide_up(c.tokens, kTokenTiles * kMmaTokens);
-  return groups >= kEnoughGroups ? launch_for<2, kTokenTiles>(c) : launch_for<1, kTokenTiles>(c);
+  return groups >= kEnoughGroups ? launch_for<2, kTokenTiles>(c, shared_limit)
+                                 : launch_for<1, kTokenTiles>(c, shared_limit);
 }
 
 }  // namespace
 
-Launch plan_matmul(const Command& command) {
+Launch plan_matmul(const Command& command, unsigned shared_limit) {
   const auto& c = constants_of<MatrixConstants>(command);
   constexpr uint kFewTokens = 2 * kMmaTokens;
-  if (c.tokens >= kTiledTokens || (c.tokens > kFewTokens && fills_device(c))) return plan_matmul_tiled(c);
-  return c.tokens <= kFewTokens ? launch_for_rows<2>(c) : launch_for_rows<4>(c);
+  if (c.tokens >= kTiledTokens || (c.tokens > kFewTokens && fills_device(c)))
+    return plan_matmul_tiled(c, shared_limit);
+  return c.tokens <= kFewTokens ? launch_for_rows<2>(c, shared_limit) : launch_for_rows<4>(c, shared_limit);
 }
 
 }  // namespace inferno::cuda

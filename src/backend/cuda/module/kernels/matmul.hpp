@@ -10,7 +10,7 @@ inline constexpr unsigned kEnoughGroups = 100;
 inline constexpr unsigned kTiledTokens = 96;
 
 /// matmul_q8 for many tokens.
-Launch plan_matmul_tiled(const gpu::MatrixConstants& constants);
+Launch plan_matmul_tiled(const gpu::MatrixConstants& constants, unsigned shared_limit);
 
 /// Whether its larger tiles are enough for a large device.
 bool fills_device(const gpu::MatrixConstants& constants);

@@ -428,9 +428,15 @@ Launch launch_for(const MatmulSwigluConstants& c) {
           static_cast<unsigned>(sizeof(typename S::Memory)), 7};
 }
 
-using Large = Shape<4, 2, 2, 1, 4, 2>;  // 128 rows, 64 tokens; two workgroups on a multiprocessor
-using Small = Shape<2, 2, 2, 4, 2, 1>;  // 64 rows, 64 tokens, four segments at a time
-using Thin = Shape<1, 2, 2, 4, 3, 1>;   // 32 rows, 64 tokens, four segments at a time
+using Large = Shape<4, 2, 2, 1, 4, 2>;   // 128 rows, 64 tokens; two workgroups on a multiprocessor
+using Small = Shape<2, 2, 2, 4, 2, 1>;   // 64 rows, 64 tokens, four segments at a time
+using Thin = Shape<1, 2, 2, 4, 3, 1>;    // 32 rows, 64 tokens, four segments at a time
+using Modest = Shape<2, 2, 2, 1, 4, 1>;  // 64 rows, 64 tokens, for devices with little shared memory
+
+template <typename S>
+bool fits(unsigned shared_limit) {
+  return sizeof(typename S::Memory) <= shared_limit;
+}
 
 }  // namespace
 
@@ -438,15 +444,19 @@ bool fills_device(const MatrixConstants& c) {
   return tiles_of<Large>(c.rows, c.tokens) >= kEnoughGroups;
 }
 
-Launch plan_matmul_tiled(const MatrixConstants& c) {
+Launch plan_matmul_tiled(const MatrixConstants& c, unsigned shared_limit) {
+  if (!fits<Large>(shared_limit)) return launch_for<Modest>(c);
   // Large tiles read less, small ones leave fewer multiprocessors without work.
   if (fills_device(c)) return launch_for<Large>(c);
+  if (!fits<Small>(shared_limit)) return launch_for<Modest>(c);
   return tiles_of<Small>(c.rows, c.tokens) >= kEnoughGroups ? launch_for<Small>(c) : launch_for<Thin>(c);
 }
 
-Launch plan_matmul_swiglu(const Command& command) {
+Launch plan_matmul_swiglu(const Command& command, unsigned shared_limit) {
   const auto& c = constants_of<MatmulSwigluConstants>(command);
-  return tiles_of<Large>(2 * c.rows, c.tokens) >= kEnoughGroups ? launch_for<Large>(c) : launch_for<Small>(c);
+  const bool large = tiles_of<Large>(2 * c.rows, c.tokens) >= kEnoughGroups;
+  if (!(large ? fits<Large>(shared_limit) : fits<Small>(shared_limit))) return launch_for<Modest>(c);
+  return large ? launch_for<Large>(c) : launch_for<Small>(c);
 }
 
 }  // namespace inferno::cuda
