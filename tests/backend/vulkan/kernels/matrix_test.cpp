@@ -139,7 +139,7 @@ class VulkanMatrixTest : public VulkanDotTest {
          divide_up(static_cast<std::uint32_t>(tokens), kMatmulTokens)});
     ASSERT_TRUE(same(read<float>(*floats), expected)) << width << " x " << columns << ", " << tokens;
     ASSERT_TRUE(same(read<float>(*scales), expected_scales));
-    if (!broken) ASSERT_EQ(read<std::int8_t>(*quants), expected_quants);
+    ASSERT_EQ(read<std::int8_t>(*quants), expected_quants);
   }
 
   static void check_floats(const Shape& shape, FloatFormat format, Kernel vector, Kernel tiles) {
