@@ -33,11 +33,12 @@ bool is_pattern(const Program& program, const Frame& frame) {
   return !text_is_free(text) && !text_is_past_exceptions(text, {.a = frame.a, .b = frame.b});
 }
 
-/// The innermost one: that is where they crowd.
+/// The first of the innermost that have just begun: that is where they crowd.
 MachineId example_of(const FrameList& position) {
   const Frame* found = nullptr;
+  const auto rank = [](const Frame& frame) { return 2 * frame.depth + (frame.phase == 0 ? 1 : 0); };
   for (const auto* frame : position) {
-    if (frame->machine != kRootMachine && (found == nullptr || frame->depth >= found->depth)) found = frame;
+    if (frame->machine != kRootMachine && (found == nullptr || rank(*frame) > rank(*found))) found = frame;
   }
   return found == nullptr ? kNone : found->machine;
 }
