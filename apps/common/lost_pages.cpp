@@ -29,7 +29,7 @@ void on_bus_error(int number, siginfo_t* info, void* /*context*/) {
 void report_lost_pages() {
   struct sigaction action = {};
   action.sa_sigaction = on_bus_error;
-  action.sa_flags = SA_SIGINFO | SA_RESETHAND;
+  action.sa_flags = static_cast<int>(SA_SIGINFO | static_cast<unsigned>(SA_RESETHAND));
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
