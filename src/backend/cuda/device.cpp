@@ -294,6 +294,8 @@ class OpenedDevice : public CudaDevice {
                      .unified_memory = false,
                      .integer_dot = true,
                      .fused_swiglu = true,
+                     .matrix_int8 = true,
+                     .measures = true,
                      .software = false};
   }
 
@@ -348,8 +350,8 @@ class OpenedDevice : public CudaDevice {
   }
 
   void* address(const gpu::Slice& slice) const override { return buffer_of(slice).address() + slice.offset; }
-  bool persistent_fits(const PersistentModel& of) const override {
-    return handle_->module().persistent_fits(handle_->get(), &of);
+  std::uint32_t persistent_rows(const PersistentModel& of) const override {
+    return handle_->module().persistent_rows(handle_->get(), &of);
   }
   void persistent_launch(const PersistentModel& of, const PersistentStep& step) override {
     handle_->check(handle_->module().persistent_launch(handle_->get(), &of, &step), "launching steps");

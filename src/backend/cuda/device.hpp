@@ -23,8 +23,9 @@ class CudaDevice : public gpu::Device {
  public:
   /// Where kernels find a slice.
   virtual void* address(const gpu::Slice& slice) const = 0;
-  /// Whether whole steps of a model of this shape can run as one launch; pointers do not matter.
-  virtual bool persistent_fits(const PersistentModel& of) const = 0;
+  /// How many rows of a model of this shape can run whole steps as one launch, 0 if none can; pointers do not
+  /// matter.
+  virtual std::uint32_t persistent_rows(const PersistentModel& of) const = 0;
   /// Launches steps and returns at once; counts as one submission.
   virtual void persistent_launch(const PersistentModel& of, const PersistentStep& step) = 0;
   /// Whether everything submitted is done.

@@ -25,11 +25,10 @@ constexpr std::uint32_t kLastEpoch = 0xFF000000;
 constexpr std::array<std::string_view, 6> kAwaited = {
     "nothing", "weights", "a vector", "query, key or value", "a word of another block", "a norm"};
 
-/// The ids that end the first row of a step.
-std::span<const std::int32_t> stops_of(const StepWork& first, const StopIds& stop_ids) {
+/// The ids that end a row of a batch.
+std::span<const std::int32_t> stops_of(std::uint32_t row, const StopIds& stop_ids) {
   const std::span<const std::int32_t> all(stop_ids.ids);
   if (stop_ids.row_offsets.empty()) return all;
-  const std::uint32_t row = first.plan.rows[0].row;
   const auto begin = stop_ids.row_offsets[row];
   return all.subspan(begin, stop_ids.row_offsets[row + 1] - begin);
 }
@@ -46,9 +45,10 @@ CudaExecutor::CudaExecutor(const LoadedModel& model, std::unique_ptr<CudaDevice>
       wants_persistent_(persistent) {}
 
 void CudaExecutor::allocate(const Limits& limits) {
-  persistent_ = false;
+  persistent_rows_ = 0;
   layers_.reset();
-  exchange_.reset();
+  one_.exchange.reset();
+  several_.exchange.reset();
   answer_.reset();
   GpuExecutor::allocate(limits);
   if (wants_persistent_) prepare_persistent(limits);
@@ -66,20 +66,22 @@ void CudaExecutor::prepare_persistent(const Limits& limits) {
                        is_one_q8_piece(weights().lm_head()) && weights().embedding().size() == 1 &&
                        weights().embedding()[0].kind == gpu::WeightKind::q8;
   if (!uniform || limits.block_size != kSplitPositions) return;
-  shape_ = {.layers = config.layers,
-            .hidden_size = config.hidden_size,
-            .ffn_size = config.ffn_size,
-            .heads = config.heads,
-            .kv_heads = config.kv_heads,
-            .head_dim = config.head_dim,
-            .vocab_size = config.vocab_size,
-            .epsilon = config.rms_epsilon,
-            .inverse_hidden = 1.0F / static_cast<float>(config.hidden_size),
-            .inverse_head = 1.0F / static_cast<float>(config.head_dim),
-            .softmax_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim))),
-            .max_splits = buffers().max_splits(),
-            .exchange = {}};
-  if (shape_.max_splits > kMostTableEntries || !cuda_.persistent_fits(shape_)) return;
+  PersistentModel model{
+      .layers = config.layers,
+      .hidden_size = config.hidden_size,
+      .ffn_size = config.ffn_size,
+      .heads = config.heads,
+      .kv_heads = config.kv_heads,
+      .head_dim = config.head_dim,
+      .vocab_size = config.vocab_size,
+      .epsilon = config.rms_epsilon,
+      .inverse_hidden = 1.0F / static_cast<float>(config.hidden_size),
+      .inverse_head = 1.0F / static_cast<float>(config.head_dim),
+      .softmax_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim))),
+      .max_splits = buffers().max_splits(),
+      .exchange = {}};
+  const std::uint32_t rows = cuda_.persistent_rows(model);
+  if (model.max_splits > kMostTableEntries || rows == 0) return;
 
   const auto address = [this](const gpu::Slice& slice) {
     return static_cast<std::byte*>(cuda_.address(slice));
@@ -103,78 +105,119 @@ void CudaExecutor::prepare_persistent(const Limits& limits) {
   layers_ = cuda_.create_buffer(bytes.size(), gpu::Memory::device, "pointers to layers");
   cuda_.upload(*layers_, bytes);
 
+  model.layer = reinterpret_cast<const PersistentLayer*>(address(*layers_));
+  model.embedding = address(weights().embedding()[0].bytes);
+  model.lm_head = address(weights().lm_head().pieces[0].bytes);
+  model.final_norm = floats(weights().final_norm());
+  model.rope = floats(*buffers().rope);
+  one_.model = several_.model = model;
+  one_.exchange = create_exchange(1, one_.model.exchange);
+  if (rows > 1) several_.exchange = create_exchange(kMostPersistentRows, several_.model.exchange);
+  one_.epoch = several_.epoch = 1;
+  const std::uint64_t ids = std::uint64_t{limits.max_steps} * rows;
+  answer_ =
+      cuda_.create_buffer((kIds + ids) * sizeof(std::uint32_t), gpu::Memory::readback, "a step's answer");
+  persistent_rows_ = rows;
+}
+
+std::unique_ptr<gpu::Buffer> CudaExecutor::create_exchange(std::uint32_t rows, PersistentExchange& exchange) {
+  const ModelConfig& config = this->config();
   const std::uint64_t query = config.query_width();
-  const std::uint64_t splits = std::uint64_t{config.heads} * shape_.max_splits;
-  const std::array<std::uint64_t, 8> words = {config.hidden_size,
-                                              query + std::uint64_t{2} * config.kv_width(),
-                                              query,
-                                              config.hidden_size,
-                                              config.ffn_size,
-                                              splits * config.head_dim,
-                                              splits * 2,
-                                              std::uint64_t{kMostPersistentBlocks} * 4};
+  const std::uint64_t qkv = query + std::uint64_t{2} * config.kv_width();
+  const bool one = rows == 1;
+  // Words of 8 bytes. Of several rows' vectors: three words of 16 bytes for eight floats, one of 8 bytes for
+  // four int8.
+  const auto vector = [&](std::uint64_t columns) { return one ? columns : columns / 8 * 6 * rows; };
+  const std::uint64_t splits =
+      config.heads * std::uint64_t{one ? one_.model.max_splits
+                                       : std::min(kMostTableEntries, rows * several_.model.max_splits)};
+  const std::array<std::uint64_t, 9> words = {
+      vector(config.hidden_size),
+      qkv * rows,
+      one ? query : query / 4 * rows,
+      one ? 0 : query / 32 * rows,
+      vector(config.hidden_size),
+      vector(config.ffn_size),
+      splits * config.head_dim,
+      splits * 2,
+      one ? std::uint64_t{kMostPersistentBlocks} * 4 : std::uint64_t{kMostPersistentBlocks + 1} * rows * 2};
   std::uint64_t total = 0;
   for (const auto count : words) total += count;
-  exchange_ = cuda_.create_buffer(total * sizeof(std::uint64_t), gpu::Memory::device,
-                                  "what blocks hand to each other");
-  answer_ = cuda_.create_buffer((kIds + std::uint64_t{limits.max_steps}) * sizeof(std::uint32_t),
-                                gpu::Memory::readback, "a step's answer");
-  auto* next = reinterpret_cast<std::uint64_t*>(address(*exchange_));
-  auto& exchange = shape_.exchange;
+  auto buffer = cuda_.create_buffer(total * sizeof(std::uint64_t), gpu::Memory::device,
+                                    "what blocks hand to each other");
+  auto* next = static_cast<std::uint64_t*>(cuda_.address(*buffer));
   std::size_t index = 0;
-  for (auto** part : {&exchange.x, &exchange.qkv, &exchange.mixed, &exchange.x_attended, &exchange.activated,
-                      &exchange.splits, &exchange.statistics, &exchange.best}) {
+  for (auto** part :
+       {&exchange.x, &exchange.qkv, &exchange.mixed, &exchange.mixed_scales, &exchange.x_attended,
+        &exchange.activated, &exchange.splits, &exchange.statistics, &exchange.best}) {
     *part = next;
     next += words[index++];
   }
-  shape_.layer = reinterpret_cast<const PersistentLayer*>(address(*layers_));
-  shape_.embedding = address(weights().embedding()[0].bytes);
-  shape_.lm_head = address(weights().lm_head().pieces[0].bytes);
-  shape_.final_norm = floats(weights().final_norm());
-  shape_.rope = floats(*buffers().rope);
-  epoch_ = 1;
-  persistent_ = true;
+  return buffer;
 }
 
-bool CudaExecutor::is_single_greedy(const StepWork& work) const {
-  if (!persistent_ || work.observer != nullptr || work.tokens.size() != 1 ||
-      work.plan.head_tokens.size() != 1 || !work.plan.needs_lm_head) {
+bool CudaExecutor::is_persistent(const StepWork& work, std::uint32_t steps) const {
+  const StepPlan& plan = work.plan;
+  const std::size_t rows = plan.rows.size();
+  if (work.observer != nullptr || rows > persistent_rows_ || work.tokens.size() != rows ||
+      plan.head_tokens.size() != rows || !plan.needs_lm_head || rows > buffers().logits_rows()) {
     return false;
   }
-  const std::uint32_t slot = work.batch.slots[work.plan.rows[0].row];
-  return slot == kGreedySlot || (*work.slots)[slot].is_plain_greedy();
+  std::uint64_t entries = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::uint32_t slot = work.batch.slots[plan.rows[r].row];
+    if (slot != kGreedySlot && !(*work.slots)[slot].is_plain_greedy()) return false;
+    entries += (plan.positions[r] + steps - 1) / kSplitPositions + 1;
+  }
+  return entries <= kMostTableEntries;
 }
 
 void CudaExecutor::run_step(const StepWork& work, HeadConsumer& head) {
-  if (!is_single_greedy(work) || head.wants_hidden(0)) return GpuExecutor::run_step(work, head);
+  const auto rows = static_cast<std::uint32_t>(work.plan.rows.size());
+  bool persistent = is_persistent(work, 1);
+  for (std::uint32_t row = 0; persistent && row < rows; ++row) persistent = !head.wants_hidden(row);
+  if (!persistent) return GpuExecutor::run_step(work, head);
   run_persistent(work, 1, {});
   head.add_dispatches(1);
-  head.take_hidden(0, {});
-  if (!head.wants_logits(0)) return;
-  const auto id = static_cast<std::int32_t>(answer_words()[kIds]);
-  if (id >= 0 && head.wants_choice(0)) return head.take_choice(0, id);
-  logits_.resize(shape_.vocab_size);
-  cuda_.read({*buffers().logits, 0, logits_.size() * sizeof(float)},
-             std::as_writable_bytes(std::span(logits_)));
-  head.take_logits(0, logits_);
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    head.take_hidden(row, {});
+    if (!head.wants_logits(row)) continue;
+    const auto id = static_cast<std::int32_t>(answer_words()[kIds + row]);
+    if (id >= 0 && head.wants_choice(row)) {
+      head.take_choice(row, id);
+      continue;
+    }
+    logits_.resize(config().vocab_size);
+    cuda_.read({*buffers().logits, row * std::uint64_t{buffers().logits_stride()} * sizeof(float),
+                logits_.size() * sizeof(float)},
+               std::as_writable_bytes(std::span(logits_)));
+    head.take_logits(row, logits_);
+  }
 }
 
-bool CudaExecutor::can_chain_persistent(const StepWork& first, const StopIds& stop_ids) const {
-  return is_single_greedy(first) && stops_of(first, stop_ids).size() <= kMostStopIds;
+bool CudaExecutor::can_chain_persistent(const StepWork& first, const StopIds& stop_ids,
+                                        std::uint32_t steps) const {
+  if (!is_persistent(first, steps)) return false;
+  std::size_t ids = 0;
+  for (const RowPlan& row : first.plan.rows) ids += stops_of(row.row, stop_ids).size();
+  return ids <= kMostStopIds;
 }
 
 bool CudaExecutor::can_chain(const StepWork& first, const StopIds& stop_ids) const {
-  return can_chain_persistent(first, stop_ids) || GpuExecutor::can_chain(first, stop_ids);
+  return can_chain_persistent(first, stop_ids, limits().max_steps) || GpuExecutor::can_chain(first, stop_ids);
 }
 
 std::uint64_t CudaExecutor::run_chain(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids,
                                       std::span<std::int32_t> ids) {
-  if (!can_chain_persistent(first, stop_ids)) return GpuExecutor::run_chain(first, steps, stop_ids, ids);
-  run_persistent(first, steps, stops_of(first, stop_ids));
+  if (!can_chain_persistent(first, stop_ids, steps)) {
+    return GpuExecutor::run_chain(first, steps, stop_ids, ids);
+  }
+  run_persistent(first, steps, stop_ids);
   const auto words = answer_words();
-  for (std::uint32_t step = 0; step < steps; ++step) {
-    const auto id = static_cast<std::int32_t>(words[kIds + step]);
-    ids[step] = step >= words[kStepsDone] ? kChainStopped : id < 0 ? kChainDry : id;
+  const std::size_t rows = first.plan.rows.size();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto id = static_cast<std::int32_t>(words[kIds + i]);
+    ids[i] = i / rows >= words[kStepsDone] || id == kNotRunning ? kChainStopped : id < 0 ? kChainDry : id;
   }
   return 1;
 }
@@ -184,40 +227,53 @@ std::span<std::uint32_t> CudaExecutor::answer_words() const {
   return {reinterpret_cast<std::uint32_t*>(bytes.data()), bytes.size() / sizeof(std::uint32_t)};
 }
 
-void CudaExecutor::run_persistent(const StepWork& first, std::uint32_t steps,
-                                  std::span<const std::int32_t> stop_ids) {
-  const std::uint32_t epochs = steps * (shape_.layers + 1);
-  if (epoch_ > kLastEpoch - std::min(epochs, kLastEpoch)) {
-    cuda_.run_once([this](gpu::Recorder& recorder) { recorder.fill(*exchange_, 0); });
-    epoch_ = 1;
+void CudaExecutor::run_persistent(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids) {
+  const auto& rows = first.plan.rows;
+  Resident& resident = rows.size() == 1 ? one_ : several_;
+  const std::uint32_t epochs = steps * (resident.model.layers + 1);
+  if (resident.epoch > kLastEpoch - std::min(epochs, kLastEpoch)) {
+    cuda_.run_once([&resident](gpu::Recorder& recorder) { recorder.fill(*resident.exchange, 0); });
+    resident.epoch = 1;
   }
   const auto words = answer_words();
-  PersistentStep step{.token = first.tokens[0],
-                      .position = first.plan.positions[0],
+  PersistentStep step{.rows = static_cast<std::uint32_t>(rows.size()),
                       .steps = steps,
-                      .epoch = epoch_,
+                      .epoch = resident.epoch,
                       .logits = static_cast<float*>(cuda_.address(*buffers().logits)),
+                      .logits_stride = buffers().logits_stride(),
                       .cancel = &buffers().chain_word(gpu::kChainCancelled),
                       .ids = reinterpret_cast<std::int32_t*>(&words[kIds]),
                       .steps_done = &words[kStepsDone],
                       .late = &words[kLate]};
   if (steps == 1) step.cancel = nullptr;
-  epoch_ += epochs;
-  step.stop_ids = static_cast<std::uint32_t>(stop_ids.size());
-  std::copy(stop_ids.begin(), stop_ids.end(), step.stop);
-  const auto table = first.table(first.plan.rows[0]);
-  step.table_entries = static_cast<std::uint32_t>(std::min<std::size_t>(table.size(), kMostTableEntries));
-  std::copy_n(table.begin(), step.table_entries, step.table);
+  resident.epoch += epochs;
+  std::uint32_t stops = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    step.token[r] = first.tokens[r];
+    step.position[r] = first.plan.positions[r];
+    step.table_offsets[r] = step.table_entries;
+    const auto table = first.table(rows[r]);
+    const std::size_t entries =
+        std::min<std::size_t>(table.size(), (step.position[r] + steps - 1) / kSplitPositions + 1);
+    std::copy_n(table.begin(), entries, step.table + step.table_entries);
+    step.table_entries += static_cast<std::uint32_t>(entries);
+    if (steps > 1) {
+      const auto ids = stops_of(rows[r].row, stop_ids);
+      std::copy(ids.begin(), ids.end(), step.stop + stops);
+      stops += static_cast<std::uint32_t>(ids.size());
+    }
+    step.stop_offsets[r + 1] = stops;
+  }
   words[kStepsDone] = 0;
   words[kLate] = 0;
-  cuda_.persistent_launch(shape_, step);
+  cuda_.persistent_launch(resident.model, step);
   try {
     cuda_.wait();
   } catch (const DeviceLost& error) {
     if (words[kLate] == 0 || words[kLate] >= kAwaited.size()) throw;
     throw DeviceLost(fmt::format("{}; thread {} of block {} waited in vain for {} at position {}",
                                  error.what(), words[kLate + 2], words[kLate + 1], kAwaited[words[kLate]],
-                                 step.position));
+                                 step.position[0]));
   }
 }
 

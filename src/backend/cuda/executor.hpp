@@ -11,15 +11,16 @@
 namespace inferno::cuda {
 
 /// Whole steps on an NVIDIA GPU: those of any batch as a CUDA graph of the shared encoder's kernels, those
-/// that decode one row as one launch of the persistent kernel, where the device and the model's shape allow
-/// it.
+/// that decode up to 8 rows as one launch of a persistent kernel, where the device and the model's shape
+/// allow it.
 class CudaExecutor : public gpu::GpuExecutor {
  public:
   /// As GpuExecutor's. `persistent`: whether the persistent kernel is to be used where it can be.
   CudaExecutor(const LoadedModel& model, std::unique_ptr<CudaDevice> device, bool persistent);
 
-  /// Whether steps of one token run as one launch, with the limits that were reserved.
-  bool is_persistent() const { return persistent_; }
+  /// Most rows whose steps of one token each run as one launch, with the limits that were reserved: 0 if none
+  /// do.
+  std::uint32_t persistent_rows() const { return persistent_rows_; }
 
  protected:
   void allocate(const Limits& limits) override;
@@ -30,22 +31,28 @@ class CudaExecutor : public gpu::GpuExecutor {
 
  private:
   void prepare_persistent(const Limits& limits);
-  /// Whether the step decodes one row that takes the largest logit.
-  bool is_single_greedy(const StepWork& work) const;
-  bool can_chain_persistent(const StepWork& first, const StopIds& stop_ids) const;
+  /// Words for the kernel of so many rows; pointers to them go to `exchange`.
+  std::unique_ptr<gpu::Buffer> create_exchange(std::uint32_t rows, PersistentExchange& exchange);
+  /// Whether the step decodes a few rows that each take the largest logit, and `steps` of it have room.
+  bool is_persistent(const StepWork& work, std::uint32_t steps) const;
+  bool can_chain_persistent(const StepWork& first, const StopIds& stop_ids, std::uint32_t steps) const;
   /// Launches steps and waits for them.
-  void run_persistent(const StepWork& first, std::uint32_t steps, std::span<const std::int32_t> stop_ids);
+  void run_persistent(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids);
 
   std::span<std::uint32_t> answer_words() const;
 
   CudaDevice& cuda_;
   bool wants_persistent_;
-  bool persistent_ = false;
-  PersistentModel shape_;  // with the pointers of what is reserved
-  std::uint32_t epoch_ = 1;
-  std::unique_ptr<gpu::Buffer> layers_;    // PersistentLayer [L + 1]
-  std::unique_ptr<gpu::Buffer> exchange_;  // words
-  std::unique_ptr<gpu::Buffer> answer_;    // pinned: steps done, what was late, ids [max_steps]
+  std::uint32_t persistent_rows_ = 0;
+  /// One kernel's model, with the pointers of what is reserved.
+  struct Resident {
+    PersistentModel model;
+    std::uint32_t epoch = 1;
+    std::unique_ptr<gpu::Buffer> exchange;  // words
+  };
+  Resident one_, several_;               // for one row, for several
+  std::unique_ptr<gpu::Buffer> layers_;  // PersistentLayer [L + 1]
+  std::unique_ptr<gpu::Buffer> answer_;  // pinned: steps done, what was late, ids [max_steps][rows]
   std::vector<float> logits_;
 };
 

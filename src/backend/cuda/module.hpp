@@ -13,7 +13,7 @@
 namespace inferno::cuda {
 
 /// Counts changes of this file: a module of another version is refused.
-inline constexpr std::uint32_t kModuleVersion = 1;
+inline constexpr std::uint32_t kModuleVersion = 2;
 /// The module's file, and the one symbol that it exports: `const Module* inferno_cuda_module()`.
 inline constexpr const char* kModuleFile = "libinferno_cuda.so";
 inline constexpr const char* kModuleSymbol = "inferno_cuda_module";
@@ -103,10 +103,10 @@ struct Module {
   /// Says at once whether it is.
   int (*query)(Device* device, bool* done) = nullptr;
 
-  /// Whether whole steps of a model of this shape can run as one launch on this device; pointers do not
-  /// matter.
-  bool (*persistent_fits)(const Device* device, const PersistentModel* of) = nullptr;
-  /// Launches steps; returns at once.
+  /// How many rows of a model of this shape can run whole steps as one launch on this device, 0 if none can;
+  /// pointers do not matter.
+  std::uint32_t (*persistent_rows)(const Device* device, const PersistentModel* of) = nullptr;
+  /// Launches steps; returns at once. `of` has the words of the kernel for so many rows.
   int (*persistent_launch)(Device* device, const PersistentModel* of, const PersistentStep* step) = nullptr;
 };
 

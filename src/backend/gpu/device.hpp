@@ -63,6 +63,7 @@ struct DeviceCapabilities {
   std::uint32_t shared_bytes = 0;    ///< of a workgroup
   bool unified_memory = false;       ///< the host reaches device memory: nothing is staged
   bool integer_dot = false;          ///< four int8 products in one instruction
+  bool matrix_int8 = false;          ///< it multiplies int8 on matrix units: so does measure_int8
   /// Workgroups of a dispatch see what others wrote before an atomic that they saw: what attend_one needs.
   bool shares_writes = false;
   bool fused_vectors = false;    ///< it has norm_matvec_q8, norm_swiglu_q8 and quantize_matvec_q8

@@ -52,6 +52,7 @@ class GpuExecutor : public DeferredExecutor, public OnDevice {
   const DeviceWeights& weights() const { return weights_; }
   const DeviceCache& cache() const { return *cache_; }
   StepBuffers& buffers() { return *buffers_; }
+  const StepBuffers& buffers() const { return *buffers_; }
 
  private:
   struct Recorded {

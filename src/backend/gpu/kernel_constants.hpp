@@ -248,6 +248,8 @@ const uint kMeasureUnits = 16U;
 /// What a thread does in a round: 32 dot products of four, 32 multiply-adds.
 const float kMeasureInt8Operations = 256.0F;
 const float kMeasureFloatOperations = 64.0F;
+/// Instead of measure_int8's, where it multiplies on matrix units (DeviceCapabilities::matrix_int8).
+const float kMeasureMatrixOperations = 4096.0F;
 
 // Words of a row's state, as the host makes it from the slot's settings.
 const uint kSampleWords = 16U;

@@ -75,9 +75,12 @@ DeviceLimits Meter::limits() {
   DeviceLimits limits;
   limits.buffer_bytes = bytes_;
   limits.read_gb_per_second = read_gb_per_second();
-  limits.int8_gops = peak(Kernel::measure_int8, kMeasureInt8Operations);
+  limits.int8_gops =
+      peak(Kernel::measure_int8, can.matrix_int8 ? kMeasureMatrixOperations : kMeasureInt8Operations);
   limits.fp32_gflops = peak(Kernel::measure_fp32, kMeasureFloatOperations);
-  limits.int8_kernel = can.integer_dot ? "dot products of four" : "multiplies";
+  limits.int8_kernel = can.matrix_int8   ? "products of matrices"
+                       : can.integer_dot ? "dot products of four"
+                                         : "multiplies";
   limits.fp32_kernel = "multiply-adds";
   return limits;
 }

@@ -1,5 +1,5 @@
-// The persistent kernel: whole steps of one row as one launch, the same bits as the CPU, at any depth. (That
-// the graph path gives them is tested with the tests that are shared with Vulkan.)
+// The persistent kernels: whole steps of up to eight rows as one launch, the same bits as the CPU, at any
+// depth. (That the graph path gives them is tested with the tests that are shared with Vulkan.)
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ void expect_equal(const LoadedModel& model, std::size_t depth, std::size_t count
   const auto prompt = random_ids(depth, model.config.vocab_size, 7 + depth);
   const auto executor = make(model);
   const auto mine = decode(*executor, prompt, count);
-  EXPECT_TRUE(executor->is_persistent());
+  EXPECT_GE(executor->persistent_rows(), 1U);
   const auto pool = create_executor("pool", model);
   const auto expected = decode(*pool, prompt, count);
   EXPECT_EQ(mine.ids, expected.ids);
@@ -157,12 +157,147 @@ TEST(PersistentStep, ChainsSteps) {
   EXPECT_EQ(stopped.status.at(0), RowStatus::stopped);
 }
 
+/// Sequences side by side: prompts of these depths, then steps of one token for each.
+class Rows {
+ public:
+  Rows(Executor& executor, const LoadedModel& model, const std::vector<std::size_t>& depths,
+       std::size_t count, std::uint32_t max_steps)
+      : executor_(executor) {
+    const std::size_t deepest = *std::max_element(depths.begin(), depths.end());
+    const auto row_blocks = static_cast<std::uint32_t>((deepest + count) / 256 + 1);
+    const auto rows = static_cast<std::uint32_t>(depths.size());
+    executor.reserve({.max_rows = rows,
+                      .max_tokens = 512,
+                      .max_outputs = 2 * rows,
+                      .max_steps = max_steps,
+                      .max_context = row_blocks * 256,
+                      .block_size = 256,
+                      .blocks = row_blocks * rows});
+    for (std::uint32_t r = 0; r < rows; ++r) {
+      // Blocks in an order of their own, so that no row stands where another would.
+      auto& blocks = blocks_.emplace_back();
+      for (std::uint32_t i = row_blocks; i > 0; --i) blocks.push_back((i - 1) * rows + r);
+      const auto prompt = random_ids(depths[r], model.config.vocab_size, 11 + r + depths[r]);
+      positions_.push_back(0);
+      for (std::size_t i = 0; i + 1 < prompt.size(); i += 512) {
+        std::vector<TokenInput> tokens;
+        for (std::size_t k = i; k < std::min(i + 512, prompt.size() - 1); ++k)
+          tokens.push_back(TokenInput::of(prompt[k]));
+        StepBatch batch;
+        batch.add_row(tokens, positions_[r], blocks);
+        executor.wait(executor.submit(batch));
+        positions_[r] += static_cast<std::uint32_t>(tokens.size());
+      }
+      next_.push_back(prompt.back());
+    }
+  }
+
+  /// One submission for all rows; `with_logits` asks for those beside the ids.
+  StepResult run(bool with_logits, const SubmitOptions& options = {}) {
+    StepBatch batch;
+    for (std::size_t r = 0; r < next_.size(); ++r) {
+      batch.add_row({TokenInput::of(next_[r])}, positions_[r], blocks_[r]);
+      batch.add_output(OutputKind::token);
+      if (with_logits) batch.add_output(OutputKind::logits);
+    }
+    const auto result = executor_.wait(executor_.submit(batch, options));
+    const std::size_t outputs = with_logits ? 2 : 1;
+    for (std::size_t r = 0; r < next_.size(); ++r) {
+      const auto& ids = result.ids.at(outputs * r);
+      if (ids.empty()) continue;
+      next_[r] = ids.back();
+      positions_[r] += static_cast<std::uint32_t>(ids.size());
+    }
+    return result;
+  }
+
+ private:
+  Executor& executor_;
+  std::vector<std::vector<std::uint32_t>> blocks_;
+  std::vector<std::uint32_t> positions_;
+  Ids next_;
+};
+
+void expect_equal_rows(const LoadedModel& model, const std::vector<std::size_t>& depths, std::size_t count) {
+  const auto executor = make(model);
+  const auto pool = create_executor("pool", model);
+  Rows mine(*executor, model, depths, count, 1);
+  Rows expected(*pool, model, depths, count, 1);
+  ASSERT_GE(executor->persistent_rows(), depths.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto got = mine.run(true);
+    const auto wanted = expected.run(true);
+    EXPECT_EQ(got.ids, wanted.ids) << "step " << i;
+    EXPECT_EQ(got.values, wanted.values) << "step " << i;
+    EXPECT_EQ(got.status, wanted.status) << "step " << i;
+  }
+}
+
+class PersistentRows : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(PersistentRows, EqualTheCpuOnTheShippedModel) {
+  const std::vector<std::size_t> depths = {1, 255, 256, 700, 33, 512, 1300, 2};
+  expect_equal_rows(LoadedModel(shipped_model()), {depths.begin(), depths.begin() + GetParam()}, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, PersistentRows, testing::Values(2, 3, 4, 5, 8),
+                         testing::PrintToStringParamName());
+
+TEST(PersistentStep, EqualsTheCpuOnRowsOfQwen3Small) {
+  RandomModel random;
+  random.layers = 2;
+  random.hidden_size = 1024;
+  random.ffn_size = 3072;
+  random.heads = 16;
+  random.kv_heads = 8;
+  random.head_dim = 128;
+  random.vocab_size = 4001;
+  random.matrix_format = random.embedding_format = random.head_format = quant::TensorType::q8_0;
+  const TemporaryFile file(random);
+  const LoadedModel model(file.path());
+  expect_equal_rows(model, {511, 511, 511, 511, 511, 511, 511, 511}, 4);
+  expect_equal_rows(model, {1, 256, 1030, 2, 255, 40, 600, 4095}, 4);
+  expect_equal_rows(model, {9000, 3}, 3);
+}
+
+/// Rows that are chained choose what single steps choose; each ends with a stop id of its own while the
+/// others go on.
+TEST(PersistentStep, ChainsRows) {
+  const LoadedModel model(shipped_model());
+  const std::vector<std::size_t> depths = {20, 250, 3};
+  constexpr std::uint32_t kSteps = 30;
+  const auto pool = create_executor("pool", model);
+  Rows expected(*pool, model, depths, kSteps, kSteps);
+  std::vector<Ids> ids(depths.size());
+  for (std::uint32_t i = 0; i < kSteps; ++i) {
+    const auto step = expected.run(false);
+    for (std::size_t r = 0; r < depths.size(); ++r) ids[r].push_back(step.ids.at(r).at(0));
+  }
+  const auto executor = make(model);
+  SubmitOptions options;
+  options.max_steps = kSteps;
+  Rows whole(*executor, model, depths, kSteps, kSteps);
+  EXPECT_EQ(whole.run(false, options).ids, ids);
+
+  // Row 0 ends with its tenth token, row 1 with none, row 2 with its third.
+  options.stop_ids.ids = {ids[0][9], ids[2][2]};
+  options.stop_ids.row_offsets = {0, 1, 1, 2};
+  for (const std::size_t r : {0U, 2U}) {
+    const auto stop = std::find(ids[r].begin(), ids[r].end(), r == 0 ? ids[0][9] : ids[2][2]);
+    ids[r].erase(stop + 1, ids[r].end());
+  }
+  Rows stopping(*executor, model, depths, kSteps, kSteps);
+  const auto stopped = stopping.run(false, options);
+  EXPECT_EQ(stopped.ids, ids);
+  EXPECT_EQ(stopped.status, (std::vector<RowStatus>{RowStatus::stopped, RowStatus::ok, RowStatus::stopped}));
+}
+
 /// Formats that the kernel does not know take the other path, silently.
 TEST(PersistentStep, LeavesFloatWeightsToTheGraph) {
   const LoadedModel model(golden("odd-tied-f16.gguf"));
   const auto executor = make(model);
   executor->reserve(limits(256));
-  EXPECT_FALSE(executor->is_persistent());
+  EXPECT_EQ(executor->persistent_rows(), 0U);
 }
 
 }  // namespace

@@ -93,20 +93,27 @@ int open_device(int index, Device** device) {
   return 0;
 }
 
-/// The model that each device's persistent kernel stands for now, and the stream that it runs in. It is one
-/// for the whole process, because the kernel has it in constant memory.
+/// The model that a device's persistent kernel stands for now, and the stream that it runs in. It is one for
+/// the whole process, because the kernel has it in constant memory.
 struct Resident {
   PersistentModel model;
   const Device* user = nullptr;
 };
+/// Of each device: the kernel of one row, that of several.
+struct ResidentPair {
+  Resident one, several;
+};
 std::mutex resident_mutex;
-std::map<int, Resident> resident;
+std::map<int, ResidentPair> residents;
 
 void close_device(Device* device) {
   {
     const std::lock_guard lock(resident_mutex);
-    const auto found = resident.find(device->index);
-    if (found != resident.end() && found->second.user == device) resident.erase(found);
+    if (const auto found = residents.find(device->index); found != residents.end()) {
+      for (Resident* resident : {&found->second.one, &found->second.several}) {
+        if (resident->user == device) resident->user = nullptr;
+      }
+    }
   }
   // What fails here has failed before, and was reported then.
   static_cast<void>(cudaSetDevice(device->index));
@@ -264,14 +271,15 @@ int query(Device* device, bool* done) {
   return state == cudaErrorNotReady ? 0 : code_of(state);
 }
 
-bool fits(const Device* device, const PersistentModel* of) {
-  return persistent_fits(*of, device->info);
+std::uint32_t rows_of(const Device* device, const PersistentModel* of) {
+  return persistent_rows(*of, device->info);
 }
 
 int launch_steps(Device* device, const PersistentModel* of, const PersistentStep* step) {
   if (const auto error = select(device); error != cudaSuccess) return code_of(error);
   const std::lock_guard lock(resident_mutex);
-  Resident& now = resident[device->index];
+  ResidentPair& pair = residents[device->index];
+  Resident& now = step->rows == 1 ? pair.one : pair.several;
   // Padding may tell equal models apart; that costs one more upload.
   // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
   if (now.user != device || std::memcmp(&now.model, of, sizeof *of) != 0) {
@@ -281,7 +289,7 @@ int launch_steps(Device* device, const PersistentModel* of, const PersistentStep
         return code_of(error);
     }
     now.user = nullptr;
-    if (const auto error = set_persistent_model(*of, device->stream); error != cudaSuccess)
+    if (const auto error = set_persistent_model(*of, step->rows, device->stream); error != cudaSuccess)
       return code_of(error);
     now.user = device;
     now.model = *of;
@@ -307,7 +315,7 @@ constexpr Module kModule{.version = kModuleVersion,
                          .destroy_graph = destroy_graph,
                          .wait = wait,
                          .query = query,
-                         .persistent_fits = fits,
+                         .persistent_rows = rows_of,
                          .persistent_launch = launch_steps};
 
 }  // namespace

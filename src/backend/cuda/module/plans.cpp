@@ -47,14 +47,15 @@ Launch plan(const Command& command, unsigned shared_limit) {
     case Kernel::sample:
     case Kernel::advance:
       return plan_sampling(command);
+    case Kernel::measure_read:
+    case Kernel::measure_int8:
+    case Kernel::measure_fp32:
+      return plan_measure(command);
     case Kernel::norm_matvec_q8:
     case Kernel::norm_swiglu_q8:
     case Kernel::quantize_matvec_q8:
     case Kernel::attend_one:
-    case Kernel::measure_read:
-    case Kernel::measure_int8:
-    case Kernel::measure_fp32:
-      break;  // never asked for: the device declares neither fused_vectors, shares_writes nor measures
+      break;  // never asked for: the device declares neither fused_vectors nor shares_writes
   }
   return {};
 }

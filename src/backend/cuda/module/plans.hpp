@@ -34,6 +34,7 @@ Launch plan_add(const Command& command);
 Launch plan_gather(const Command& command);
 Launch plan_argmax(const Command& command);
 Launch plan_sampling(const Command& command);
+Launch plan_measure(const Command& command);
 
 /// The plan of any command of kind kernel. `shared_limit`: bytes of shared memory that a workgroup can have
 /// at most.

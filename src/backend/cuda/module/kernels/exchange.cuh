@@ -56,6 +56,27 @@ __device__ inline float value_of(std::uint64_t word) {
   return __uint_as_float(static_cast<uint>(word));
 }
 
+/// Three floats and their epoch as one word of 16 bytes.
+__device__ inline void publish_three(std::uint64_t* word, float a, float b, float c, uint epoch) {
+  asm volatile(
+      "{\n.reg .b64 low, high;\n.reg .b128 word;\n"
+      "mov.b64 low, {%1, %2};\nmov.b64 high, {%3, %4};\nmov.b128 word, {low, high};\n"
+      "st.relaxed.gpu.global.b128 [%0], word;\n}" ::"l"(word),
+      "r"(__float_as_uint(a)), "r"(__float_as_uint(b)), "r"(__float_as_uint(c)), "r"(epoch)
+      : "memory");
+}
+__device__ inline uint4 read_three(const std::uint64_t* word) {
+  uint4 value;
+  asm volatile(
+      "{\n.reg .b64 low, high;\n.reg .b128 word;\n"
+      "ld.relaxed.gpu.global.b128 word, [%4];\n"
+      "mov.b128 {low, high}, word;\nmov.b64 {%0, %1}, low;\nmov.b64 {%2, %3}, high;\n}"
+      : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+      : "l"(word)
+      : "memory");
+  return value;
+}
+
 /// Waits for one word.
 __device__ inline float await(const std::uint64_t* word, uint epoch) {
   Patience patience(Awaited::word);
@@ -105,22 +126,25 @@ __device__ inline bool has_completed(std::uint64_t* barrier, uint parity) {
       : "memory");
   return done != 0;
 }
-/// Fills `bytes` of shared memory; `barrier` completes its phase when they are there.
-__device__ inline void bulk_copy(void* target, const void* source, uint bytes, std::uint64_t* barrier) {
-  std::uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+/// `barrier` completes its phase when so many bytes have been copied.
+__device__ inline void expect_bytes(std::uint64_t* barrier, uint bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
                "r"(bytes)
                : "memory");
+}
+/// Fills `bytes` of shared memory, which count for `barrier`.
+__device__ inline void bulk_copy(void* target, const void* source, uint bytes, std::uint64_t* barrier) {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
       "[%3], %4;" ::"r"(shared_address(target)),
       "l"(source), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
       : "memory");
 }
-/// Brings `bytes` of device memory, a multiple of 16, nearer.
-__device__ inline void prefetch(const void* source, uint bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes) : "memory");
+/// What was written by stores can be read by the copies that this thread begins from now on.
+__device__ inline void fence_copies() {
+  asm volatile("fence.proxy.async;" ::: "memory");
 }
 #else
 // Never called: the host launches the persistent kernel on devices that have bulk copies.
@@ -131,8 +155,9 @@ __device__ inline bool try_wait(std::uint64_t*, uint) {
 __device__ inline bool has_completed(std::uint64_t*, uint) {
   return true;
 }
+__device__ inline void expect_bytes(std::uint64_t*, uint) {}
 __device__ inline void bulk_copy(void*, const void*, uint, std::uint64_t*) {}
-__device__ inline void prefetch(const void*, uint) {}
+__device__ inline void fence_copies() {}
 #endif
 
 __device__ inline void wait_barrier(std::uint64_t* barrier, uint parity) {

@@ -35,6 +35,10 @@ constexpr uint kUsualBlocks = 132;
 constexpr uint kSplit = arith::kSplit;
 constexpr uint kPartDims = 16;  // of the smallest part of a head: one 16-byte load of a value row
 
+constexpr uint most(uint a, uint b) {
+  return a > b ? a : b;
+}
+
 /// A matrix product as the compiler knows it. `kRows`: of one part, 0 if it is not known. `kTwin`: there are
 /// two parts, whose rows belong together. `kSlots`: of the ring.
 template <uint kColumnsOf, uint kRowsOf, bool kTwinOf, uint kSlots>
@@ -96,11 +100,17 @@ struct Plan {
   uint whole_jobs;  // as many splits, from the first on
   uint head_jobs;   // of the splits behind those
   uint part_bits;   // of a head job: a head has 1 << part_bits parts
+  uint streamed;    // whole jobs of this block, whose cache comes through the ring: so many of Shared::jobs
 
   /// Of so many jobs, those of this block.
   __device__ uint mine(uint jobs) const {
     return member < jobs ? (jobs - member + members - 1) / members : 0;
   }
+};
+
+/// A split of a row, for all query heads of a KV head.
+struct Job {
+  std::uint16_t row, split;
 };
 
 /// What a block has in shared memory that does not depend on the model's shape.
@@ -112,9 +122,13 @@ struct Shared {
   Plan plan;
   PersistentModel model;
   PersistentStep step;
-  int token;
+  int token[kMostPersistentRows];
+  uint position[kMostPersistentRows];  // of the step that runs
+  uint running;                        // a bit for each row that has not ended
+  Job jobs[kMostJobs];
   bool cancelled;
   bool going;             // a step follows
+  volatile uint planned;  // steps whose positions and jobs stand here
   volatile uint allowed;  // tiles that may have been fetched; one thread writes it
   volatile uint over;     // no step follows
   uint best_key[kWarps], best_index[kWarps];
@@ -179,7 +193,7 @@ __device__ inline Block<Model>& block_of() {
 __device__ inline const PersistentModel& model() {
   return shared().model;
 }
-__device__ __noinline__ void give_up(Awaited what) {
+__device__ inline __noinline__ void give_up(Awaited what) {
   uint* report = shared().step.late;
   report[1] = blockIdx.x;
   report[2] = threadIdx.x;
@@ -209,6 +223,15 @@ template <typename Model>
 __device__ inline void allow(uint consumed, uint most) {
   if (threadIdx.x == kThreads - kWarp)
     shared().allowed = min(consumed + Model::kSlots, shared().allowed + most);
+}
+
+template <typename Model>
+__device__ inline bool has_tile(uint tile) {
+  return has_completed(shared().full + tile % Model::kSlots, tile / Model::kSlots % 2);
+}
+template <typename Model>
+__device__ inline void wait_tile(uint tile) {
+  wait_barrier(shared().full + tile % Model::kSlots, tile / Model::kSlots % 2);
 }
 
 /// arith::block_inverse without a branch around the reciprocal: several of them overlap then.

@@ -71,15 +71,6 @@ __device__ inline uint tile_with(uint first_tile, uint unit) {
   return first_tile + unit / kTileUnits;
 }
 template <typename Model>
-__device__ inline bool has_tile(uint tile) {
-  return has_completed(shared().full + tile % Model::kSlots, tile / Model::kSlots % 2);
-}
-template <typename Model>
-__device__ inline void wait_tile(uint tile) {
-  wait_barrier(shared().full + tile % Model::kSlots, tile / Model::kSlots % 2);
-}
-
-template <typename Model>
 __device__ inline Item load_item(uint first_tile, uint unit, uint half, uint lane) {
   const uint slot = tile_with(first_tile, unit) % Model::kSlots;
   const std::byte* segment =
@@ -259,7 +250,9 @@ __device__ __forceinline__ Stream product(Stream stream, const Share& share, con
     }
     sync(kTermsReady, kThreads);
     tile += Of::kParts * tiles;
-    if (begin + Of::kBatch < panels) allow<Model>(tile, Model::kSlots);
+    // What is behind the last batch waits for the next vector, so that the vector need not wait behind it;
+    // but where a layer's weights fill the ring several times, the stream is what everything waits for.
+    if (begin + Of::kBatch < panels || burst == Model::kSlots) allow<Model>(tile, Model::kSlots);
     if (warp < count) {
       constexpr uint kPanelTerms = Of::kSegments * kTermStride;
       const float total = add_terms<Of::kSegments>(terms + warp * kPanelTerms, lane);
