@@ -137,7 +137,7 @@ std::unique_ptr<gpu::Buffer> CudaExecutor::create_exchange(std::uint32_t rows, P
       one ? query : query / 4 * rows,
       one ? 0 : query / 32 * rows,
       vector(config.hidden_size),
-      vector(config.ffn_size),
+      one ? config.ffn_size : std::uint64_t{config.ffn_size} / 32 * 9 * rows,
       splits * config.head_dim,
       splits * 2,
       one ? std::uint64_t{kMostPersistentBlocks} * 4 : std::uint64_t{kMostPersistentBlocks + 1} * rows * 2};

@@ -38,7 +38,7 @@ struct PersistentExchange {
   std::uint64_t* mixed = nullptr;         ///< [H E]; several: int8, [H E / 32][R][8]
   std::uint64_t* mixed_scales = nullptr;  ///< several: [H E / 32][R]
   std::uint64_t* x_attended = nullptr;    ///< after attention; as x
-  std::uint64_t* activated = nullptr;     ///< [F]; several: as x
+  std::uint64_t* activated = nullptr;     ///< [F]; several: as mixed, with its scales behind it
   std::uint64_t* splits = nullptr;        ///< [H][max_splits][E]; several: [kMostTableEntries][H][E]
   std::uint64_t* statistics = nullptr;    ///< [H][max_splits][2]: maximum, denominator; several: likewise
   std::uint64_t* best = nullptr;          ///< [kMostPersistentBlocks][4]: key, index, whether to stop;

@@ -12,17 +12,20 @@ enum class Awaited : uint { nothing, tile, vector, heads, word, factor };
 /// A wait has not ended: says so to the host and ends the kernel.
 __device__ void give_up(Awaited what);
 
-/// Counts polls. A wait of this many (many seconds) means that a block is gone: better a lost device than a
-/// machine that hangs.
+/// Counts polls. A wait of so many (many seconds, even where a tool makes everything slow) means that a block
+/// is gone: better a lost device than a machine that hangs.
 class Patience {
  public:
   __device__ explicit Patience(Awaited what) : what_(what) {}
   __device__ void lose() {
-    if (++polls_ >= kMostPolls) give_up(what_);
+    if (++polls_ >= most()) give_up(what_);
   }
 
  private:
-  static constexpr uint kMostPolls = 1U << 23U;
+  /// An answer from shared memory comes in a tenth of the time.
+  __device__ uint most() const {
+    return what_ == Awaited::tile || what_ == Awaited::factor ? 1U << 30U : 1U << 26U;
+  }
   Awaited what_;
   uint polls_ = 0;
 };

@@ -11,8 +11,8 @@ namespace inferno::cuda::persistent {
 
 /// The block's jobs that are parts of query heads: kDims dimensions of one. `prepared`: its heads are ready.
 template <typename Model, uint kDims>
-__device__ __forceinline__ void attend_parts(Stream stream, const PersistentLayer& layer, uint position,
-                                             uint epoch, bool prepared) {
+__device__ __forceinline__ void attend_parts(Stream stream, const PersistentLayer& layer, uint epoch,
+                                             bool prepared) {
   using Own = AttentionMemory<Model::kGroup, Model::kHeadDim>;
   constexpr uint kDim = Model::kHeadDim;
   constexpr uint kScales = (kDims + arith::kBlock - 1) / arith::kBlock;
@@ -35,7 +35,7 @@ __device__ __forceinline__ void attend_parts(Stream stream, const PersistentLaye
   const auto head_of_split = [&] {
     return cache_head<Model>(layer.cache, {0, static_cast<std::uint16_t>(split)}, plan.kv_head);
   };
-  const auto cached = [&] { return split + 1 == plan.splits ? position % kSplit : kSplit; };
+  const auto cached = [&] { return split + 1 == plan.splits ? shared().position[0] % kSplit : kSplit; };
   const auto load_values = [&] {
     const auto head = head_of_split();
     values.load(head, first, cached(), warp, lane);
@@ -56,7 +56,7 @@ __device__ __forceinline__ void attend_parts(Stream stream, const PersistentLaye
 #pragma unroll 1
   for (uint job = plan.member;;) {
     const bool last = split + 1 == plan.splits;
-    const uint seen = last ? position % kSplit + 1 : kSplit;
+    const uint seen = last ? shared().position[0] % kSplit + 1 : kSplit;
     const bool sees = p < seen;
     if (last) {
       keys.insert(own, seen - 1, warp, lane);
@@ -146,8 +146,7 @@ __device__ __forceinline__ void attend_parts(Stream stream, const PersistentLaye
 }
 
 template <typename Model>
-__device__ __forceinline__ Stream attention(Stream stream, const PersistentLayer& layer, uint position,
-                                            uint epoch) {
+__device__ __forceinline__ Stream attention(Stream stream, const PersistentLayer& layer, uint epoch) {
   constexpr uint kDim = Model::kHeadDim;
   const Plan& plan = shared().plan;
   const bool streams = plan.streamed > 0;
@@ -155,13 +154,13 @@ __device__ __forceinline__ Stream attention(Stream stream, const PersistentLayer
   if (streams) stream = attend_streamed<Model>(stream, layer, epoch);
   if (plan.member < plan.head_jobs) {
     if (plan.part_bits == 0) {
-      attend_parts<Model, kDim>(stream, layer, position, epoch, streams);
+      attend_parts<Model, kDim>(stream, layer, epoch, streams);
     } else if (plan.part_bits == 1) {
-      attend_parts<Model, kDim / 2>(stream, layer, position, epoch, streams);
+      attend_parts<Model, kDim / 2>(stream, layer, epoch, streams);
     } else if (plan.part_bits == 2) {
-      attend_parts<Model, kDim / 4>(stream, layer, position, epoch, streams);
+      attend_parts<Model, kDim / 4>(stream, layer, epoch, streams);
     } else if constexpr (kDim / 8 >= kPartDims) {
-      attend_parts<Model, kDim / 8>(stream, layer, position, epoch, streams);
+      attend_parts<Model, kDim / 8>(stream, layer, epoch, streams);
     }
   }
   if (plan.splits > 1) merge_splits<Model>(plan.splits, epoch);

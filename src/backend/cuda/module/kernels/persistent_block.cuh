@@ -16,12 +16,13 @@ constexpr uint kFetchWarp = kWarps + 1;
 constexpr uint kAllThreads = (kWarps + 2) * kWarp;
 constexpr uint kNormThreads = kThreads + kWarp;
 
-// Barriers beside number 0, __syncthreads.
+// Barriers beside number 0, __syncthreads. At each, all who wait stand at the same place in the program, and
+// the others arrive without waiting.
 constexpr uint kSquaresReady =
-    1;  // the vector, or weights of positions, stand in shared memory for the norm warp
-constexpr uint kSumsReady = 2;   // the norm warp has its answer, and the others theirs
+    1;  // the vector, or weights of positions, stand in shared memory for the norm warp, which waits
+constexpr uint kSumsReady = 2;   // the norm warp has its answer, and arrives; the others wait
 constexpr uint kTermsReady = 3;  // of the warps that multiply
-constexpr uint kStepDone = 4;    // theirs and the norm warp's
+constexpr uint kStepDone = 4;    // these arrive, the norm warps wait
 
 constexpr uint kHalf = arith::kSegment / 2;  // columns of a half segment
 constexpr uint kHalfBlocks = kSegmentBlocks / 2;
@@ -84,9 +85,12 @@ struct Share {
   uint panels;
 
   Share() = default;
-  __device__ explicit Share(uint all) {
+  /// Of so many panels, which are dealt `unit` at a time.
+  __device__ explicit Share(uint all, uint unit = 1) {
+    all /= unit;
     first_panel = all * blockIdx.x / gridDim.x;  // at most 2^25 panels times 2^7 blocks
-    panels = all * (blockIdx.x + 1) / gridDim.x - first_panel;
+    panels = (all * (blockIdx.x + 1) / gridDim.x - first_panel) * unit;
+    first_panel *= unit;
   }
 };
 

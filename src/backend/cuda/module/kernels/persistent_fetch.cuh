@@ -120,7 +120,7 @@ template <typename Model>
 __device__ void share_out(Shared& block) {
   block.qkv = Share(Model::kQkvRows / gpu::kPanel);
   block.output = Share(Model::kHidden / gpu::kPanel);
-  block.gate = Share(Model::kFfn / gpu::kPanel);
+  block.gate = Share(Model::kFfn / gpu::kPanel, Model::kGateUnit);
   block.down = Share(Model::kHidden / gpu::kPanel);
   block.head = Share((model().vocab_size + gpu::kPanel - 1) / gpu::kPanel);
   const auto tiles = [](auto of, const Share& share) {

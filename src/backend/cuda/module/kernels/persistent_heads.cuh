@@ -321,7 +321,8 @@ __device__ inline void sum_weights(uint heads) {
     sum = tree_sum(sum);
     if (lane == 0) own.denominators[h] = sum;
   }
-  sync(kSumsReady, kNormThreads);
+  __syncwarp();
+  arrive(kSumsReady, kNormThreads);
 }
 
 }  // namespace inferno::cuda::persistent

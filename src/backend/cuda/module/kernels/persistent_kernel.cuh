@@ -15,6 +15,7 @@ template <uint kHiddenOf, uint kFfnOf, uint kHeadsOf, uint kKvHeadsOf, uint kHea
           uint kSlotsOf = kMostSlots>
 struct Shape {
   static constexpr uint kRows = 1;
+  static constexpr uint kGateUnit = 1;
   static constexpr uint kSlots = kSlotsOf;
   static constexpr uint kHidden = kHiddenOf, kFfn = kFfnOf, kHeads = kHeadsOf, kKvHeads = kKvHeadsOf,
                         kHeadDim = kHeadDimOf, kGroup = kHeads / kKvHeads, kMixed = kHeads * kHeadDim,
@@ -130,7 +131,7 @@ __device__ __noinline__ void embed(int token, uint epoch) {
 /// From each thread's best to the step's token, the same in every block; -1 if nothing can be chosen. Also
 /// where a step's writes to the cache become visible to the next step's readers: each block's are before its
 /// word, and whoever has all words has them all.
-__device__ inline __noinline__ int choose(Best best, uint epoch) {
+__device__ inline __noinline__ void choose(Best best, uint epoch) {
   Shared& block = shared();
   const uint warp = threadIdx.x / kWarp;
   const uint lane = lane_index();
@@ -185,7 +186,6 @@ __device__ inline __noinline__ int choose(Best best, uint epoch) {
     }
   }
   sync(kTermsReady, kThreads);
-  return block.token[0];
 }
 
 /// Lanes that have a row's sum come in fours; one of them hands it on.
@@ -204,32 +204,30 @@ __device__ __forceinline__ void add_to_stream(std::uint64_t* words, uint own, fl
 }
 
 template <typename Model>
-__device__ __forceinline__ Stream run_layer(Stream stream, const PersistentLayer& layer, uint position,
-                                            uint epoch) {
+__device__ __forceinline__ Stream run_layer(Stream stream, const PersistentLayer& layer, uint epoch) {
   const Shared& block = shared();
   const PersistentExchange& exchange = model().exchange;
-  const uint burst = block.burst;
   stream = product<Model, typename Model::Qkv, true>(
-      stream, block.qkv, {exchange.x, epoch, layer.attention_norm, attention_norm_tag(epoch)}, burst,
+      stream, block.qkv, {exchange.x, epoch, layer.attention_norm, attention_norm_tag(epoch)}, block.burst,
       [&](uint panel, uint row, float total, float, float factor) {
         const uint out = (block.qkv.first_panel + panel) * gpu::kPanel + row;
         if (leads()) publish(exchange.qkv + out, multiply(total, factor), epoch);
       });
-  stream = attention<Model>(stream, layer, position, epoch);
+  stream = attention<Model>(stream, layer, epoch);
   stream = product<Model, typename Model::Output, false>(
-      stream, block.output, {exchange.mixed, epoch}, burst,
+      stream, block.output, {exchange.mixed, epoch}, block.burst,
       [&](uint panel, uint row, float total, float, float) {
         add_to_stream<Model>(exchange.x_attended, panel * gpu::kPanel + row, total, epoch);
       });
   stream = product<Model, typename Model::GateUp, true>(
-      stream, block.gate, {exchange.x_attended, epoch, layer.ffn_norm, ffn_norm_tag(epoch)}, burst,
+      stream, block.gate, {exchange.x_attended, epoch, layer.ffn_norm, ffn_norm_tag(epoch)}, block.burst,
       [&](uint panel, uint row, float gate, float up, float factor) {
         const uint out = (block.gate.first_panel + panel) * gpu::kPanel + row;
         const float value = arith::swiglu(multiply(gate, factor), multiply(up, factor));
         if (leads()) publish(exchange.activated + word_place(out), value, epoch);
       });
   return product<Model, typename Model::Down, false>(
-      stream, block.down, {exchange.activated, epoch}, burst,
+      stream, block.down, {exchange.activated, epoch}, block.burst,
       [&](uint panel, uint row, float total, float, float) {
         add_to_stream<Model>(exchange.x, panel * gpu::kPanel + row, total, epoch + 1);
       });
@@ -260,42 +258,49 @@ __device__ inline bool stops(int token) {
   return token < 0;
 }
 
+/// Ends a step: says what was chosen and makes the next step's input of it. One thread.
+template <typename Model>
+__device__ __noinline__ void end_step(Stream stream) {
+  Block<Model>& block = block_of<Model>();
+  const uint done = block.planned;
+  const int token = block.token[0];
+  if (blockIdx.x == 0) {
+    block.step.ids[done - 1] = token < 0 ? kNoChoice : token;
+    __threadfence_system();
+    *static_cast<volatile uint*>(block.step.steps_done) = done;
+  }
+  block.going = done < block.step.steps && !block.cancelled && !stops(token);
+  if (block.going) {
+    block.position[0] += 1;
+    plan_attention<Model>(block.plan, block.position[0]);
+    __threadfence_block();
+    block.planned = done + 1;
+    block.allowed = tile_of(stream) + Model::kSlots;  // all tiles of the step have been read
+  } else {
+    block.over = 1;
+  }
+}
+
 /// The multiplying warps' steps.
 template <typename Model>
 __device__ __forceinline__ void run_steps() {
   Block<Model>& block = block_of<Model>();
   Stream stream = 0;
-  int token = block.step.token[0];
-  uint done = 0;
+  uint epoch = block.step.epoch;
   do {
-    const uint epoch = block.step.epoch + done * (model().layers + 1);
-    embed<Model>(token, epoch);
+    embed<Model>(block.token[0], epoch);
 #pragma unroll 1
-    for (uint l = 0; l < model().layers; ++l) {
-      stream = run_layer<Model>(stream, block.layers()[l], block.step.position[0] + done, epoch + l);
+    for (uint l = 0; l < model().layers; ++l, ++epoch) {
+      stream = run_layer<Model>(stream, block.layers()[l], epoch);
     }
     Best best;
-    stream = run_head<Model>(stream, epoch + model().layers, best);
-    token = choose(best, epoch + model().layers);
-    ++done;
-    if (threadIdx.x == 0) {
-      if (blockIdx.x == 0) {
-        block.step.ids[done - 1] = token;
-        __threadfence_system();
-        *static_cast<volatile uint*>(block.step.steps_done) = done;
-      }
-      block.going = done < block.step.steps && !block.cancelled && !stops(token);
-      if (block.going) {
-        block.position[0] += 1;
-        plan_attention<Model>(block.plan, block.position[0]);
-        __threadfence_block();
-        block.planned = done + 1;
-        block.allowed = tile_of(stream) + Model::kSlots;  // all tiles of the step have been read
-      } else {
-        block.over = 1;
-      }
-    }
-    sync(kStepDone, kNormThreads);
+    stream = run_head<Model>(stream, epoch, best);
+    choose(best, epoch);
+    ++epoch;
+    if (threadIdx.x == 0) end_step<Model>(stream);
+    __syncwarp();
+    arrive(kStepDone, kNormThreads);
+    sync(kTermsReady, kThreads);
   } while (block.going);
 }
 
@@ -312,6 +317,7 @@ __global__ void __launch_bounds__(kAllThreads, 1)
     block.factor = 0;
     block.model = resident_model;
     share_out<Model>(block);
+    block.token[0] = step.token[0];
     block.position[0] = step.position[0];
     block.running = 1;
     plan_attention<Model>(block.plan, step.position[0]);

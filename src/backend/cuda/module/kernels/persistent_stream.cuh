@@ -29,8 +29,17 @@ __device__ inline std::uint64_t* statistics_of(const Job& job, uint query_head) 
   }
 }
 
-/// A block of 32 of what the heads mixed, one value in each lane, goes to all blocks in int8.
-__device__ inline void publish_quants(uint row, uint block, float value, uint epoch) {
+/// A vector of several rows that is handed on in int8: words of four and their epoch, and scales.
+struct QuantWords {
+  std::uint64_t* words;   // [columns / 32][R][8]
+  std::uint64_t* scales;  // [columns / 32][R]
+};
+__device__ inline QuantWords mixed_words() {
+  return {model().exchange.mixed, model().exchange.mixed_scales};
+}
+
+/// Hands on a block of 32 of a row, one value in each lane.
+__device__ inline void publish_quants(const QuantWords& to, uint row, uint block, float value, uint epoch) {
   const uint lane = lane_index();
   const uint largest = largest_magnitude(value);
   const uint quant =
@@ -41,10 +50,8 @@ __device__ inline void publish_quants(uint row, uint block, float value, uint ep
   const std::size_t place = std::size_t{block} * kMostPersistentRows + row;
   // Words 0 to 3 are the first of the four pairs that a product's lanes read, 4 to 7 the second.
   const uint index = lane / 4 % 4 * 2 + lane / 16;
-  if (lane % 4 == 0) publish(model().exchange.mixed + place * 8 + index, __uint_as_float(word), epoch);
-  if (lane == 0) {
-    publish(model().exchange.mixed_scales + place, block_scale(largest, arith::kInt8Step), epoch);
-  }
+  if (lane % 4 == 0) publish(to.words + place * 8 + index, __uint_as_float(word), epoch);
+  if (lane == 0) publish(to.scales + place, block_scale(largest, arith::kInt8Step), epoch);
 }
 
 /// One of a job's outputs. With several rows the warp's lanes have a block of 32 dimensions.
@@ -56,7 +63,7 @@ __device__ __forceinline__ void hand_on(const Job& job, uint splits, uint query_
   const float value = multiply(output, arith::reciprocal(denominator));
   const uint column = query_head * Model::kHeadDim + dim;
   if constexpr (Model::kRows > 1) {
-    publish_quants(job.row, column / arith::kBlock, value, epoch);
+    publish_quants(mixed_words(), job.row, column / arith::kBlock, value, epoch);
   } else {
     publish(model().exchange.mixed + word_place(column), value, epoch);
   }

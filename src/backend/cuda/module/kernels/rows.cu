@@ -17,6 +17,7 @@ template <uint kHiddenOf, uint kFfnOf, uint kHeadsOf, uint kKvHeadsOf, uint kHea
 struct RowsShape {
   static constexpr uint kRows = kRowsOf;
   static constexpr uint kSlots = kSlotsOf;
+  static constexpr uint kGateUnit = arith::kBlock / gpu::kPanel;  // panels
   static constexpr uint kHidden = kHiddenOf, kFfn = kFfnOf, kHeads = kHeadsOf, kKvHeads = kKvHeadsOf,
                         kHeadDim = kHeadDimOf, kGroup = kHeads / kKvHeads, kMixed = kHeads * kHeadDim,
                         kQkvRows = kMixed + 2 * kKvHeads * kHeadDim;
@@ -34,8 +35,9 @@ struct RowsShape {
   static_assert(kRows > 1 && kRows <= kRowSlots && kSlots <= kMostSlots);
 };
 
-/// Who attends to what in the step that begins, written by one thread: whole splits are dealt to the blocks
-/// of a KV head, full ones first.
+/// Who attends to what in the step that begins, written by one thread: the splits of all rows, one behind the
+/// other, are cut into stretches of equal number for the blocks of a KV head. So what a block has is mostly
+/// of one row, whose heads it makes ready once; and the last split, which is short, comes with a full one.
 template <typename Model>
 __device__ void plan_rows(Shared& block) {
   Plan& plan = block.plan;
@@ -44,19 +46,13 @@ __device__ void plan_rows(Shared& block) {
   plan.member = blockIdx.x % plan.members;
   plan.streamed = 0;
   if (plan.kv_head >= Model::kKvHeads) return;
-  const uint rows = block.step.rows;
-  uint full = 0;
-  for (uint row = 0; row < rows; ++row) full += block.position[row] / kSplit;
+  uint all = 0;
+  for (uint row = 0; row < block.step.rows; ++row) all += block.position[row] / kSplit + 1;
+  const uint end = all * (plan.member + 1) / plan.members;
   uint row = 0;
-  uint passed = 0;  // full splits of the rows before
-  for (uint job = plan.member; job < full + rows; job += plan.members) {
-    if (job >= full) {
-      const uint last_of = job - full;
-      block.jobs[plan.streamed++] = {static_cast<std::uint16_t>(last_of),
-                                     static_cast<std::uint16_t>(block.position[last_of] / kSplit)};
-      continue;
-    }
-    while (job - passed >= block.position[row] / kSplit) passed += block.position[row++] / kSplit;
+  uint passed = 0;  // splits of the rows before
+  for (uint job = all * plan.member / plan.members; job < end; ++job) {
+    while (job - passed > block.position[row] / kSplit) passed += block.position[row++] / kSplit + 1;
     block.jobs[plan.streamed++] = {static_cast<std::uint16_t>(row), static_cast<std::uint16_t>(job - passed)};
   }
 }
@@ -123,34 +119,44 @@ template <typename Model>
 __device__ __forceinline__ Stream run_rows_layer(Stream stream, const PersistentLayer& layer, uint epoch) {
   const Shared& block = shared();
   const PersistentExchange& exchange = model().exchange;
-  const uint burst = block.burst;
-  const uint rows = block.step.rows;
+  const auto nothing = [](uint) {};
   stream = product_rows<Model, typename Model::Qkv, Intakes::normed>(
-      stream, block.qkv, {exchange.x, epoch, layer.attention_norm}, burst,
+      stream, block.qkv, {exchange.x, epoch, layer.attention_norm}, block.burst,
       [&](uint panel, uint row, uint token, float total, float, float factor) {
         const uint out = (block.qkv.first_panel + panel) * gpu::kPanel + row;
-        if (token < rows)
+        if (token < block.step.rows)
           publish(exchange.qkv + token * Model::kQkvRows + out, multiply(total, factor), epoch);
-      });
-  if (block.plan.streamed == 0) allow<Model>(tile_of(stream), burst);
+      },
+      nothing);
+  if (block.plan.streamed == 0) allow<Model>(tile_of(stream), block.burst);
   stream = attend_streamed<Model>(stream, layer, epoch);
   merge_rows<Model>(epoch);
   stream = product_rows<Model, typename Model::Output, Intakes::quants>(
-      stream, block.output, {exchange.mixed, epoch, nullptr}, burst,
+      stream, block.output, {exchange.mixed, epoch, nullptr, exchange.mixed_scales}, block.burst,
       [&](uint panel, uint row, uint token, float total, float, float) {
         add_to_streams<Model>(exchange.x_attended, panel, row, token, total, epoch);
-      });
+      },
+      nothing);
+  const QuantWords activated = {exchange.activated, exchange.activated + Model::kFfn / 4 * kRowSlots};
   stream = product_rows<Model, typename Model::GateUp, Intakes::normed>(
-      stream, block.gate, {exchange.x_attended, epoch, layer.ffn_norm}, burst,
-      [&](uint panel, uint, uint token, float gate, float up, float factor) {
-        const float value = arith::swiglu(multiply(gate, factor), multiply(up, factor));
-        publish_panel(exchange.activated, block.gate.first_panel + panel, token, value, epoch);
+      stream, block.gate, {exchange.x_attended, epoch, layer.ffn_norm}, block.burst,
+      [&](uint panel, uint row, uint token, float gate, float up, float factor) {
+        block_of<Model>().staged[token][panel % Model::kGateUnit * gpu::kPanel + row] =
+            arith::swiglu(multiply(gate, factor), multiply(up, factor));
+      },
+      [&](uint first) {
+        sync(kTermsReady, kThreads);
+        const uint token = threadIdx.x / kWarp;
+        if (token >= block.step.rows) return;
+        publish_quants(activated, token, (block.gate.first_panel + first) / Model::kGateUnit,
+                       block_of<Model>().staged[token][lane_index()], epoch);
       });
-  return product_rows<Model, typename Model::Down, Intakes::floats>(
-      stream, block.down, {exchange.activated, epoch, nullptr}, burst,
+  return product_rows<Model, typename Model::Down, Intakes::quants>(
+      stream, block.down, {activated.words, epoch, nullptr, activated.scales}, block.burst,
       [&](uint panel, uint row, uint token, float total, float, float) {
         add_to_streams<Model>(exchange.x, panel, row, token, total, epoch + 1);
-      });
+      },
+      nothing);
 }
 
 /// The LM head of this block's rows; each thread has one token.
@@ -167,7 +173,8 @@ __device__ __forceinline__ Stream run_rows_head(Stream stream, uint epoch, Best&
         const bool nan = arith::magnitude_bits(logit) > 0x7F800000U;
         best.take(nan ? kKeyOfNan : sampling::order_key(logit), id);
         if (logits != nullptr) logits[token * block.step.logits_stride + id] = logit;
-      });
+      },
+      [](uint) {});
 }
 
 /// From each thread's best of its token to the rows' choices, the same in every block; -1 where nothing can
@@ -298,7 +305,9 @@ __device__ __forceinline__ void run_rows_steps() {
     choose_rows<Model>(best, epoch + model().layers);
     ++done;
     if (threadIdx.x == 0) end_step<Model>(stream, done);
-    sync(kStepDone, kRowsNormThreads);
+    __syncwarp();
+    arrive(kStepDone, kRowsNormThreads);
+    sync(kTermsReady, kThreads);
   } while (block.going);
 }
 

@@ -13,11 +13,13 @@ constexpr uint kRowsAllThreads = (kWarps + kNormWarps + 1) * kWarp;
 constexpr uint kRowsNormThreads = (kWarps + kNormWarps) * kWarp;
 
 // Barriers beside those of persistent_block.cuh.
-constexpr uint kVectorReady = 5;    // quantized for the products; its floats for the norm warps
-constexpr uint kProductsReady = 6;  // a segment's sums, and 1 / rms from the norm warps
+constexpr uint kVectorReady = 5;  // its floats, for the norm warps, which wait
+constexpr uint kProductsReady =
+    6;  // the norm warps arrive with 1 / rms; the others wait, with their products
 
 constexpr uint kSegmentSums = kRowSlots * gpu::kPanel;  // of one panel and segment: [token][row]
 constexpr uint kFinishPanels = kThreads / kSegmentSums;
+constexpr uint kStagedStride = arith::kBlock + gpu::kPanel;
 constexpr uint kPadding = 4;  // floats between the vectors of two tokens, against bank conflicts
 
 /// A matrix product of several rows as the compiler knows it; see Matrix.
@@ -35,6 +37,7 @@ struct RowsMatrix {
   static constexpr uint batch() {
     const uint panels = kRowsOf / gpu::kPanel;
     uint most = kFinishPanels;
+    if (kTwin) return most;  // the rows of a block of 32 of the next vector
     if (panels != 0 && most > (panels + kUsualBlocks - 1) / kUsualBlocks)
       most = (panels + kUsualBlocks - 1) / kUsualBlocks;
     const uint tiles = (kSegments + kTileUnits - 1) / kTileUnits * kParts;
@@ -81,6 +84,7 @@ struct alignas(128) Block<Model> : Shared {
   float own_rows[Model::kMostOwnRows * kRowSlots];  // residual stream, [row][token]
   float factors[kRowSlots];                         // 1 / rms
   int chosen[kRowSlots];
+  float staged[kRowSlots][kStagedStride];  // a block of 32 of each token, before it is quantized
   uint best_keys[kWarps][kRowSlots / 2], best_indices[kWarps][kRowSlots / 2];
   AttentionMemory<Model::kGroup, Model::kHeadDim> attention;
 

@@ -43,9 +43,19 @@ __device__ __noinline__ void merge_rows(uint epoch) {
     const auto job_of = [&](uint split) {
       return Job{static_cast<std::uint16_t>(row), static_cast<std::uint16_t>(min(split, splits - 1))};
     };
+    const auto load = [&](uint split, std::uint64_t(&words)[kMergeAtOnce]) {
+#pragma unroll
+      for (uint i = 0; i < kMergeAtOnce; ++i)
+        words[i] = read_word(outputs_of<Model>(job_of(split + i), head) + column % Model::kHeadDim);
+    };
+    std::uint64_t words[kMergeAtOnce];
+    load(0, words);  // on its way while the statistics are
     uint largest = 0;
-    for (uint first = 0; first < splits; first += kWarp)
-      largest = max(largest, ordered(await_statistics<Model>(job_of(first + lane), head, epoch).maximum));
+    Statistics mine{};
+    for (uint first = 0; first < splits; first += kWarp) {
+      mine = await_statistics<Model>(job_of(first + lane), head, epoch);
+      largest = max(largest, ordered(mine.maximum));
+    }
     const float maximum = from_ordered(__reduce_max_sync(kAllLanes, largest));
     float sum = 0.0F;
     float denominator = 0.0F;
@@ -54,25 +64,22 @@ __device__ __noinline__ void merge_rows(uint epoch) {
 #pragma unroll 1
     for (uint split = 0; split < splits; split += kMergeAtOnce) {
       if (split % kWarp == 0) {
-        const Statistics mine = await_statistics<Model>(job_of(split + lane), head, epoch);
+        if (splits > kWarp) mine = await_statistics<Model>(job_of(split + lane), head, epoch);
         factor = arith::exponential(arith::subtract(mine.maximum, maximum));
         scaled = multiply(factor, mine.denominator);
       }
       float outputs[kMergeAtOnce];
-      Patience patience(Awaited::word);
-      for (bool here = false; !here; patience.lose()) {
-        std::uint64_t words[kMergeAtOnce];
-#pragma unroll
-        for (uint i = 0; i < kMergeAtOnce; ++i)
-          words[i] = read_word(outputs_of<Model>(job_of(split + i), head) + column % Model::kHeadDim);
-        here = true;
+      for (Patience patience(Awaited::word);; patience.lose()) {
+        bool here = true;
 #pragma unroll
         for (uint i = 0; i < kMergeAtOnce; ++i) {
           here &= is_of(words[i], epoch);
           outputs[i] = value_of(words[i]);
         }
-        here = __all_sync(kAllLanes, here);
+        if (__all_sync(kAllLanes, here)) break;
+        load(split, words);
       }
+      if (split + kMergeAtOnce < splits) load(split + kMergeAtOnce, words);
 #pragma unroll
       for (uint i = 0; i < kMergeAtOnce; ++i) {
         const float weight = __shfl_sync(kAllLanes, factor, (split + i) % kWarp);
@@ -83,7 +90,8 @@ __device__ __noinline__ void merge_rows(uint epoch) {
         }
       }
     }
-    publish_quants(row, column / arith::kBlock, multiply(sum, arith::reciprocal(denominator)), epoch);
+    publish_quants(mixed_words(), row, column / arith::kBlock, multiply(sum, arith::reciprocal(denominator)),
+                   epoch);
   }
 }
 

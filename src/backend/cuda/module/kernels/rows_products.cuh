@@ -12,12 +12,13 @@
 /// barrier, it multiplies whole segments.
 namespace inferno::cuda::persistent {
 
-/// What a product reads: floats in words of three, or int8 that the heads mixed. With `norm_weight`, each
-/// float times its weight; the norm warps get the floats and give 1 / rms.
+/// What a product reads: floats in words of three, or int8 and `scales`. With `norm_weight`, each float times
+/// its weight; the norm warps get the floats and give 1 / rms.
 struct RowsInput {
   const std::uint64_t* words;
   uint epoch;
-  const float* norm_weight;
+  const float* norm_weight = nullptr;
+  const std::uint64_t* scales = nullptr;
 };
 
 /// How a lane takes part in bringing a vector in: its token, and which eight columns of a block it has.
@@ -30,23 +31,31 @@ struct Intake {
   }
 };
 
-/// Waits for kBlocks blocks of 32 floats, of which a lane has eight of its token.
-template <uint kBlocks>
-__device__ __forceinline__ void await_floats(const std::uint64_t* words, uint block, uint source, uint epoch,
-                                             float (&x)[kBlocks][8]) {
-  Patience patience(Awaited::vector);
-  for (;;) {
-    uint4 three[kBlocks][3];
+/// A lane's words of a half segment: eight floats of its token of each block.
+struct RawHalf {
+  uint4 three[kHalfBlocks][3];
+
+  __device__ __forceinline__ void load(const std::uint64_t* words, uint half, uint source) {
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) {
+    for (uint b = 0; b < kHalfBlocks; ++b) {
 #pragma unroll
-      for (uint part = 0; part < 3; ++part)
-        three[b][part] = read_three(words + (((block + b) * 3 + part) * kWarp + source) * std::size_t{2});
+      for (uint part = 0; part < 3; ++part) {
+        const uint place = ((half * kHalfBlocks + b) * 3 + part) * kWarp + source;
+        three[b][part] = read_three(words + place * std::size_t{2});
+      }
     }
+  }
+  /// Whether all are of this epoch, in all lanes.
+  __device__ __forceinline__ bool is_here(uint epoch) const {
     bool here = true;
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) {
-      here &= three[b][0].w == epoch & three[b][1].w == epoch & three[b][2].w == epoch;
+    for (const auto& block : three)
+      here &= (block[0].w == epoch) & (block[1].w == epoch) & (block[2].w == epoch);
+    return __all_sync(kAllLanes, here) != 0;
+  }
+  __device__ __forceinline__ void values(float (&x)[kHalfBlocks][8]) const {
+#pragma unroll
+    for (uint b = 0; b < kHalfBlocks; ++b) {
 #pragma unroll
       for (uint part = 0; part < 3; ++part) {
         x[b][3 * part] = __uint_as_float(three[b][part].x);
@@ -54,10 +63,8 @@ __device__ __forceinline__ void await_floats(const std::uint64_t* words, uint bl
         if (part < 2) x[b][3 * part + 2] = __uint_as_float(three[b][part].z);
       }
     }
-    if (__all_sync(kAllLanes, here)) return;
-    patience.lose();
   }
-}
+};
 
 /// Quantizes a half segment, four blocks.
 __device__ __forceinline__ void quantize_rows(const float (&x)[kHalfBlocks][8], const Intake& intake,
@@ -110,92 +117,111 @@ __device__ __forceinline__ void quantize_rows(const float (&x)[kHalfBlocks][8], 
   segment.scales[intake.token][half * kHalfBlocks + intake.quarter] = scale;
 }
 
-/// Brings the vector in, as floats.
-template <typename Model, typename Of, bool kNorm>
+/// Brings the vector in, as floats, and weighs it. The words of a half segment are asked for with those of
+/// the one before: an answer takes longer than what is done with it.
+template <typename Model, typename Of>
 __device__ __forceinline__ void take_floats(const RowsInput& input, uint tile, uint burst) {
   Block<Model>& block = block_of<Model>();
   const uint thread = thread_index();
   const uint warp = thread / kWarp;
   const Intake intake(thread % kWarp);
-#pragma unroll 1
+  // Where a warp has none left, the last again.
+  const auto half_of = [&](uint round) { return min(warp + round * kWarps, Of::kHalves - 1); };
+  RawHalf next;
+#pragma unroll
   for (uint round = 0; round < Of::kRounds; ++round) {
-    const uint half = warp + round * kWarps;
-    const bool mine = half < Of::kHalves;
-    if (mine) {
-      const uint first_block = half * kHalfBlocks;
-      float4 weight[kHalfBlocks][2];
-      if constexpr (kNorm) {
-        const auto* weights =
-            reinterpret_cast<const float4*>(input.norm_weight + half * kHalf) + 2 * intake.quarter;
+    const uint half = half_of(round);
+    float4 weight[kHalfBlocks][2];
+    const auto* weights =
+        reinterpret_cast<const float4*>(input.norm_weight + half * kHalf) + 2 * intake.quarter;
 #pragma unroll
-        for (uint b = 0; b < kHalfBlocks; ++b) {
-          weight[b][0] = __ldg(weights + b * 8);
-          weight[b][1] = __ldg(weights + b * 8 + 1);
-        }
-      }
-      float x[kHalfBlocks][8];
-      await_floats<kHalfBlocks>(input.words, first_block, intake.source, input.epoch, x);
-      if constexpr (kNorm) {
-        auto* vector =
-            reinterpret_cast<float4*>(block.vector(min(intake.token, Model::kRows - 1)) + half * kHalf) +
-            2 * intake.quarter;
-#pragma unroll
-        for (uint b = 0; b < kHalfBlocks; ++b) {
-          if (intake.token < Model::kRows) {
-            vector[b * 8] = make_float4(x[b][0], x[b][1], x[b][2], x[b][3]);
-            vector[b * 8 + 1] = make_float4(x[b][4], x[b][5], x[b][6], x[b][7]);
-          }
-          const float factors[8] = {weight[b][0].x, weight[b][0].y, weight[b][0].z, weight[b][0].w,
-                                    weight[b][1].x, weight[b][1].y, weight[b][1].z, weight[b][1].w};
-#pragma unroll
-          for (uint i = 0; i < 8; ++i) x[b][i] = multiply(x[b][i], factors[i]);
-        }
-      }
-      quantize_rows(x, intake, half % 2, block.segments[half / 2]);
+    for (uint b = 0; b < kHalfBlocks; ++b) {
+      weight[b][0] = __ldg(weights + b * 8);
+      weight[b][1] = __ldg(weights + b * 8 + 1);
+    }
+    RawHalf now = next;
+    if (round == 0) now.load(input.words, half, intake.source);
+    if (round + 1 < Of::kRounds) next.load(input.words, half_of(round + 1), intake.source);
+    for (Patience patience(Awaited::vector); !now.is_here(input.epoch); patience.lose()) {
+      now.load(input.words, half, intake.source);
+      if (round + 1 < Of::kRounds) next.load(input.words, half_of(round + 1), intake.source);
     }
     // The vector is here: what was read before can be replaced, and nobody waits behind the copies.
     if (round == 0) allow<Model>(tile, burst);
+    if (warp + round * kWarps >= Of::kHalves) continue;
+    float x[kHalfBlocks][8];
+    now.values(x);
+    if (intake.token < Model::kRows) {
+      auto* vector =
+          reinterpret_cast<float4*>(block.vector(intake.token) + half * kHalf) + 2 * intake.quarter;
+#pragma unroll
+      for (uint b = 0; b < kHalfBlocks; ++b) {
+        vector[b * 8] = make_float4(x[b][0], x[b][1], x[b][2], x[b][3]);
+        vector[b * 8 + 1] = make_float4(x[b][4], x[b][5], x[b][6], x[b][7]);
+      }
+    }
+#pragma unroll
+    for (uint b = 0; b < kHalfBlocks; ++b) {
+      const float factors[8] = {weight[b][0].x, weight[b][0].y, weight[b][0].z, weight[b][0].w,
+                                weight[b][1].x, weight[b][1].y, weight[b][1].z, weight[b][1].w};
+#pragma unroll
+      for (uint i = 0; i < 8; ++i) x[b][i] = multiply(x[b][i], factors[i]);
+    }
+    quantize_rows(x, intake, half % 2, block.segments[half / 2]);
   }
 }
 
-/// Brings the vector in that the heads mixed, int8 already.
+/// A lane's words of a half segment that is int8 already.
+struct QuantHalf {
+  WordPair words[kHalfBlocks];
+  std::uint64_t scale;  // of block number `quarter`
+
+  __device__ __forceinline__ void load(const std::uint64_t* from, const std::uint64_t* scales, uint half,
+                                       const Intake& intake) {
+    const uint first_block = half * kHalfBlocks;
+#pragma unroll
+    for (uint b = 0; b < kHalfBlocks; ++b)
+      words[b] = read_pair(from + ((first_block + b) * kWarp + intake.source) * std::size_t{2});
+    scale = read_word(scales + (first_block + intake.quarter) * kRowSlots + intake.source / 4);
+  }
+  __device__ __forceinline__ bool is_here(uint epoch) const {
+    bool here = is_of(scale, epoch);
+#pragma unroll
+    for (const WordPair& pair : words) here &= is_of(pair.first, epoch) & is_of(pair.second, epoch);
+    return __all_sync(kAllLanes, here) != 0;
+  }
+};
+
+/// Brings the vector in, int8 already.
 template <typename Model, typename Of>
 __device__ __forceinline__ void take_quants(const RowsInput& input, uint tile, uint burst) {
   Block<Model>& block = block_of<Model>();
   const uint thread = thread_index();
   const uint warp = thread / kWarp;
   const Intake intake(thread % kWarp);
-  const std::uint64_t* scales = model().exchange.mixed_scales;
-#pragma unroll 1
+  const std::uint64_t* scales = input.scales;
+  const auto half_of = [&](uint round) { return min(warp + round * kWarps, Of::kHalves - 1); };
+  QuantHalf next;
+#pragma unroll
   for (uint round = 0; round < Of::kRounds; ++round) {
-    const uint half = warp + round * kWarps;
-    if (half < Of::kHalves) {
-      const uint first_block = half * kHalfBlocks;
-      WordPair words[kHalfBlocks];
-      std::uint64_t scale;
-      Patience patience(Awaited::vector);
-      for (;;) {
-#pragma unroll
-        for (uint b = 0; b < kHalfBlocks; ++b)
-          words[b] = read_pair(input.words + ((first_block + b) * kWarp + intake.source) * std::size_t{2});
-        scale = read_word(scales + (first_block + intake.quarter) * kRowSlots + intake.source / 4);
-        bool here = is_of(scale, input.epoch);
-#pragma unroll
-        for (uint b = 0; b < kHalfBlocks; ++b)
-          here &= is_of(words[b].first, input.epoch) & is_of(words[b].second, input.epoch);
-        if (__all_sync(kAllLanes, here)) break;
-        patience.lose();
-      }
-      RowsSegment& segment = block.segments[half / 2];
-#pragma unroll
-      for (uint b = 0; b < kHalfBlocks; b += 2) {
-        segment.quants[half % 2 * (kHalfBlocks / 2) + b / 2][quants_place(thread % kWarp)] =
-            make_uint4(static_cast<uint>(words[b].first), static_cast<uint>(words[b].second),
-                       static_cast<uint>(words[b + 1].first), static_cast<uint>(words[b + 1].second));
-      }
-      segment.scales[intake.token][half % 2 * kHalfBlocks + intake.quarter] = value_of(scale);
+    const uint half = half_of(round);
+    QuantHalf now = next;
+    if (round == 0) now.load(input.words, scales, half, intake);
+    if (round + 1 < Of::kRounds) next.load(input.words, scales, half_of(round + 1), intake);
+    for (Patience patience(Awaited::vector); !now.is_here(input.epoch); patience.lose()) {
+      now.load(input.words, scales, half, intake);
+      if (round + 1 < Of::kRounds) next.load(input.words, scales, half_of(round + 1), intake);
     }
     if (round == 0) allow<Model>(tile, burst);
+    if (warp + round * kWarps >= Of::kHalves) continue;
+    RowsSegment& segment = block.segments[half / 2];
+#pragma unroll
+    for (uint b = 0; b < kHalfBlocks; b += 2) {
+      segment.quants[half % 2 * (kHalfBlocks / 2) + b / 2][quants_place(thread % kWarp)] =
+          make_uint4(static_cast<uint>(now.words[b].first), static_cast<uint>(now.words[b].second),
+                     static_cast<uint>(now.words[b + 1].first), static_cast<uint>(now.words[b + 1].second));
+    }
+    segment.scales[intake.token][half % 2 * kHalfBlocks + intake.quarter] = value_of(now.scale);
   }
 }
 
@@ -230,29 +256,26 @@ __device__ __forceinline__ float2 multiply_segment(const std::byte* weights,
   return sum;
 }
 
-enum class Intakes { normed, floats, quants };
+enum class Intakes { normed, quants };
 
 /// One product. `finish(panel, row, token, total, twin_total, factor)` is called by whole warps, a lane for
-/// each row and token; panel counts from the block's first.
-template <typename Model, typename Of, Intakes kIntake, typename Finish>
+/// each row and token; panel counts from the block's first. Then all warps call `hand_on(first panel)`.
+template <typename Model, typename Of, Intakes kIntake, typename Finish, typename HandOn>
 __device__ __forceinline__ Stream product_rows(Stream stream, const Share& share, const RowsInput input,
-                                               uint burst, Finish finish) {
+                                               uint burst, Finish finish, HandOn hand_on) {
   const uint panels = share.panels;
   if (panels == 0) return stream;
   constexpr bool kNorm = kIntake == Intakes::normed;
   Block<Model>& block = block_of<Model>();
   uint tile = tile_of(stream);
   uint buffer = stream % 2;
-  if constexpr (kIntake == Intakes::quants) {
-    take_quants<Model, Of>(input, tile, burst);
-  } else {
-    take_floats<Model, Of, kNorm>(input, tile, burst);
-  }
   if constexpr (kNorm) {
-    sync(kVectorReady, kRowsNormThreads);
+    take_floats<Model, Of>(input, tile, burst);
   } else {
-    sync(kTermsReady, kThreads);
+    take_quants<Model, Of>(input, tile, burst);
   }
+  if constexpr (kNorm) arrive(kVectorReady, kRowsNormThreads);
+  sync(kTermsReady, kThreads);
   const uint thread = thread_index();
   const uint warp = thread / kWarp;
   const uint lane = thread % kWarp;
@@ -341,6 +364,7 @@ __device__ __forceinline__ Stream product_rows(Stream stream, const Share& share
       const float twin = Of::kTwin ? total_of(Of::kBatch + panel) : 0.0F;
       finish(begin + panel, lane % 8, token, total, twin, factor);
     }
+    hand_on(begin);
   }
   return 2 * tile + buffer;
 }
@@ -352,25 +376,33 @@ __device__ __forceinline__ void square_sums() {
   Block<Model>& block = block_of<Model>();
   const uint first = threadIdx.x / kWarp - kWarps;
   const uint lane = lane_index();
+  const float* vectors[kTokens];
+#pragma unroll
+  for (uint t = 0; t < kTokens; ++t)
+    vectors[t] = block.vector(min(first + t * kNormWarps, Model::kRows - 1)) + lane;
   sync(kVectorReady, kRowsNormThreads);
+  // Step by step for all tokens, not one by one: what does not depend on each other overlaps.
   float sum[kTokens];
 #pragma unroll
   for (float& of : sum) of = 0.0F;
-#pragma unroll 4
+#pragma unroll 16
   for (uint i = 0; i < Model::kHidden; i += kWarp) {
 #pragma unroll
-    for (uint t = 0; t < kTokens; ++t) {
-      const float x = block.vector(min(first + t * kNormWarps, Model::kRows - 1))[i + lane];
-      sum[t] = add(sum[t], multiply(x, x));
-    }
+    for (uint t = 0; t < kTokens; ++t) sum[t] = add(sum[t], multiply(vectors[t][i], vectors[t][i]));
   }
 #pragma unroll
-  for (uint t = 0; t < kTokens; ++t) {
-    sum[t] = tree_sum(sum[t]);
-    const float factor =
-        arith::reciprocal_sqrt(add(multiply(sum[t], model().inverse_hidden), model().epsilon));
-    if (lane == 0 && first + t * kNormWarps < Model::kRows) block.factors[first + t * kNormWarps] = factor;
+  for (uint half = kWarp / 2; half > 0; half /= 2) {
+#pragma unroll
+    for (uint t = 0; t < kTokens; ++t) sum[t] = add(sum[t], __shfl_xor_sync(kAllLanes, sum[t], half));
   }
+#pragma unroll
+  for (uint t = 0; t < kTokens; ++t)
+    sum[t] = arith::reciprocal_sqrt(add(multiply(sum[t], model().inverse_hidden), model().epsilon));
+#pragma unroll
+  for (uint t = 0; t < kTokens; ++t) {
+    if (lane == 0 && first + t * kNormWarps < Model::kRows) block.factors[first + t * kNormWarps] = sum[t];
+  }
+  __syncwarp();
   arrive(kProductsReady, kRowsNormThreads);
 }
 
