@@ -163,8 +163,12 @@ TEST(AccessLine, SaysWhatHappenedAndNothingElse) {
   request.peer = "127.0.0.1:5";
   request.headers = {{"Authorization", "Bearer secret"}};
   request.body = "secret";
-  http::Answered answered{
-      .request = &request, .status = 200, .milliseconds = 12.34, .body_bytes = 56, .note = "7+8"};
+  http::Answered answered{.request = &request,
+                          .status = 200,
+                          .milliseconds = 12.34,
+                          .body_bytes = 56,
+                          .request_id = {},
+                          .note = "7+8"};
   EXPECT_EQ(service::access_line(answered), "127.0.0.1:5 POST /v1/chat/completions 200 12.3 ms 56 B 7+8");
   answered.request_id = "req-1";
   EXPECT_EQ(service::access_line(answered),
