@@ -293,8 +293,8 @@ class OpenedDevice : public CudaDevice {
                      .shared_bytes = info.shared_bytes,
                      .unified_memory = false,
                      .integer_dot = true,
-                     .fused_swiglu = true,
                      .matrix_int8 = true,
+                     .fused_swiglu = true,
                      .measures = true,
                      .software = false};
   }

@@ -21,9 +21,9 @@ constexpr auto kSpinTime = std::chrono::microseconds(400);
 constexpr int kPausesPerClock = 64;
 /// Who has spun this long gives its core to whoever wants it, for it may be the thread that is waited for.
 constexpr auto kSelfishSpin = std::chrono::microseconds(50);
-/// A thread that never sleeps keeps its core until the next tick of the system's clock, up to 4 ms, however short the
-/// work of those who wait for the core: a server's answers would leave that much later. So threads that compute give
-/// way this often. If nobody waits, it costs a fifth of a microsecond.
+/// A thread that never sleeps keeps its core until the next tick of the system's clock, up to 4 ms, however
+/// short the work of those who wait for the core: a server's answers would leave that much later. So threads
+/// that compute give way this often. If nobody waits, it costs a fifth of a microsecond.
 constexpr auto kTurn = std::chrono::microseconds(500);
 /// Operations between two looks at the clock: those of the smallest models take a microsecond.
 constexpr std::uint32_t kOperationsPerClock = 8;
