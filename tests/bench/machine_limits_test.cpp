@@ -60,10 +60,10 @@ TEST(MachineLimits, AllFiguresAreMeasured) {
   const auto limits = MachineProbe(2, 3'000'000).limits();
   EXPECT_EQ(limits.threads, 2U);
   EXPECT_NEAR(static_cast<double>(limits.buffer_bytes), 3e6, 1000);
-  // Any machine of this century, even under a sanitizer.
-  EXPECT_GT(limits.read_gb_per_second, 0.01);
-  EXPECT_GT(limits.int8_gops, 0.01);
-  EXPECT_GT(limits.fp32_gflops, 0.01);
+  // How little a busy machine leaves under a sanitizer nobody knows.
+  EXPECT_GT(limits.read_gb_per_second, 0);
+  EXPECT_GT(limits.int8_gops, 0);
+  EXPECT_GT(limits.fp32_gflops, 0);
   EXPECT_LT(limits.read_gb_per_second, 1e5);
   EXPECT_LT(limits.int8_gops, 1e7);
   EXPECT_FALSE(limits.int8_kernel.empty());
