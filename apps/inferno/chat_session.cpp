@@ -36,6 +36,24 @@ extern "C" void on_chat_interrupt(int /*signal*/) {
   if (answering != nullptr) answering->cancel();
 }
 
+/// `flags` of sigaction.
+void catch_interrupts(int flags) {
+  struct sigaction action = {};
+  action.sa_handler = on_chat_interrupt;
+  action.sa_flags = flags;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+/// While it lives Ctrl-C returns from reading. At other times interrupted calls go on: a write that fails
+/// halfway would lose a piece of the answer and mark stdout as broken.
+class ReadingCanBeInterrupted {
+ public:
+  ReadingCanBeInterrupted() { catch_interrupts(0); }
+  ~ReadingCanBeInterrupted() { catch_interrupts(SA_RESTART); }
+  ReadingCanBeInterrupted(const ReadingCanBeInterrupted&) = delete;
+  ReadingCanBeInterrupted& operator=(const ReadingCanBeInterrupted&) = delete;
+};
+
 bool print(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
 }
@@ -66,10 +84,7 @@ void ChatSession::reset() {
 }
 
 int ChatSession::run() {
-  // Without SA_RESTART, so that Ctrl-C at the prompt returns from reading.
-  struct sigaction action = {};
-  action.sa_handler = on_chat_interrupt;
-  sigaction(SIGINT, &action, nullptr);
+  catch_interrupts(SA_RESTART);
   if (asks_)
     fmt::print(stderr, "{} on {}. /help lists commands.\n", engine_.model().name(), engine_.backend());
   std::string line;
@@ -94,6 +109,7 @@ int ChatSession::run() {
 }
 
 bool ChatSession::read_line(std::string& line) const {
+  const ReadingCanBeInterrupted interruptible;
   line.clear();
   if (asks_) fmt::print(stderr, "> ");
   while (true) {
