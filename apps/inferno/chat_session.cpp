@@ -1,13 +1,19 @@
 #include "chat_session.hpp"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
+
+#include <inferno/error.hpp>
 
 #include "chat/jinja/json.hpp"
 #include "engine/model_parts.hpp"
@@ -31,28 +37,35 @@ constexpr std::string_view kPlain = "\033[0m";
 
 /// The engine whose answer Ctrl-C stops.
 Engine* answering = nullptr;
+/// What Ctrl-C says when nothing is answered: a byte in a pipe, so that it is not lost between a look and a
+/// wait.
+std::array<int, 2> interrupts = {-1, -1};
 
 extern "C" void on_chat_interrupt(int /*signal*/) {
-  if (answering != nullptr) answering->cancel();
+  const int before = errno;
+  if (answering != nullptr) {
+    answering->cancel();
+  } else {
+    [[maybe_unused]] const ssize_t written = ::write(interrupts[1], "", 1);
+  }
+  errno = before;
 }
 
-/// `flags` of sigaction.
-void catch_interrupts(int flags) {
+/// Interrupted calls go on: a write that fails halfway would lose a piece of the answer and mark stdout as
+/// broken.
+void catch_interrupts() {
+  if (interrupts[0] < 0 && ::pipe2(interrupts.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw Error(fmt::format("cannot open a pipe: {}", std::generic_category().message(errno)));
+  }
   struct sigaction action = {};
   action.sa_handler = on_chat_interrupt;
-  action.sa_flags = flags;
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
 }
 
-/// While it lives Ctrl-C returns from reading. At other times interrupted calls go on: a write that fails
-/// halfway would lose a piece of the answer and mark stdout as broken.
-class ReadingCanBeInterrupted {
- public:
-  ReadingCanBeInterrupted() { catch_interrupts(0); }
-  ~ReadingCanBeInterrupted() { catch_interrupts(SA_RESTART); }
-  ReadingCanBeInterrupted(const ReadingCanBeInterrupted&) = delete;
-  ReadingCanBeInterrupted& operator=(const ReadingCanBeInterrupted&) = delete;
-};
+// Instead of a byte of stdin.
+constexpr int kEnd = -1;
+constexpr int kInterrupted = -2;
 
 bool print(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -84,7 +97,7 @@ void ChatSession::reset() {
 }
 
 int ChatSession::run() {
-  catch_interrupts(SA_RESTART);
+  catch_interrupts();
   if (asks_)
     fmt::print(stderr, "{} on {}. /help lists commands.\n", engine_.model().name(), engine_.backend());
   std::string line;
@@ -108,21 +121,38 @@ int ChatSession::run() {
   return 0;
 }
 
-bool ChatSession::read_line(std::string& line) const {
-  const ReadingCanBeInterrupted interruptible;
+int ChatSession::next_byte() {
+  while (next_ == typed_.size()) {
+    std::array<pollfd, 2> waits = {{{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+                                    {.fd = interrupts[0], .events = POLLIN, .revents = 0}}};
+    if (::poll(waits.data(), waits.size(), -1) < 0) continue;  // a signal
+    std::array<char, 4096> bytes{};
+    if (waits[1].revents != 0) {
+      while (::read(interrupts[0], bytes.data(), bytes.size()) > 0) {
+      }
+      return kInterrupted;
+    }
+    const auto count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count <= 0) return kEnd;
+    typed_.assign(bytes.data(), static_cast<std::size_t>(count));
+    next_ = 0;
+  }
+  return static_cast<unsigned char>(typed_[next_++]);
+}
+
+bool ChatSession::read_line(std::string& line) {
   line.clear();
   if (asks_) fmt::print(stderr, "> ");
   while (true) {
-    errno = 0;
-    const int c = std::fgetc(stdin);
-    if (c == EOF && errno == EINTR) {
-      std::clearerr(stdin);
+    const int c = next_byte();
+    if (c == kInterrupted) {
       line.clear();
       if (!asks_) return false;
       fmt::print(stderr, "\n(/quit or Ctrl-D ends)\n> ");
       continue;
     }
-    if (c == EOF) return !line.empty();
+    if (c == kEnd) return !line.empty();
     if (c == '\n' && !line.empty() && line.back() == '\\') {
       line.back() = '\n';
       if (asks_) fmt::print(stderr, ". ");

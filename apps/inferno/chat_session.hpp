@@ -29,7 +29,9 @@ class ChatSession {
   int run();
 
  private:
-  bool read_line(std::string& line) const;
+  /// The next byte of stdin, or that there is none or that Ctrl-C came first.
+  int next_byte();
+  bool read_line(std::string& line);
   /// What a line that begins with '/' asks for; false ends the session.
   bool command(const std::string& line);
   void save(const std::string& path) const;
@@ -41,8 +43,10 @@ class ChatSession {
   ChatSettings settings_;
   Engine engine_;
   nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
-  bool asks_;         ///< stdin is a terminal: lines are asked for
-  bool is_terminal_;  ///< stdout is one
+  std::string typed_;     ///< read from stdin
+  std::size_t next_ = 0;  ///< byte of it
+  bool asks_;             ///< stdin is a terminal: lines are asked for
+  bool is_terminal_;      ///< stdout is one
   bool dimmed_ = false;
   std::string content_;
   std::string reasoning_;
