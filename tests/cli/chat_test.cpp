@@ -166,7 +166,7 @@ class OnTerminal {
   /// Reads until `text` has come since the last call; what came until then.
   std::string read_until(std::string_view text) {
     while (screen_.find(text) == std::string::npos) {
-      if (!read_more()) {
+      if (!read_more(terminal_, screen_)) {
         ADD_FAILURE() << "not \"" << text << "\" but \"" << screen_ << "\"";
         return {};
       }
@@ -177,7 +177,7 @@ class OnTerminal {
     return seen;
   }
   int wait() {
-    while (read_more()) {
+    while (read_more(terminal_, screen_)) {
     }
     int status = 0;
     ::waitpid(child_, &status, 0);
@@ -186,16 +186,6 @@ class OnTerminal {
   }
 
  private:
-  bool read_more() {
-    pollfd state{.fd = terminal_.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&state, 1, 60'000) <= 0) return false;
-    std::array<char, 4096> buffer{};
-    const auto count = ::read(terminal_.get(), buffer.data(), buffer.size());
-    if (count <= 0) return false;
-    screen_.append(buffer.data(), static_cast<std::size_t>(count));
-    return true;
-  }
-
   pid_t child_ = -1;
   FileDescriptor terminal_;
   std::string screen_;

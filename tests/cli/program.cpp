@@ -1,9 +1,12 @@
 #include "cli/program.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/temporary_folder.hpp"
 
@@ -50,6 +53,16 @@ Ran run_inferno(const std::vector<std::string>& arguments, const std::string& in
 
 Ran run_model_generate(const std::vector<std::string>& arguments) {
   return run(MODEL_GENERATE_PROGRAM, arguments, "");
+}
+
+bool read_more(const FileDescriptor& output, std::string& text) {
+  pollfd state{.fd = output.get(), .events = POLLIN, .revents = 0};
+  if (::poll(&state, 1, 60'000) <= 0) return false;
+  std::array<char, 4096> buffer{};
+  const auto count = ::read(output.get(), buffer.data(), buffer.size());
+  if (count <= 0) return false;
+  text.append(buffer.data(), static_cast<std::size_t>(count));
+  return true;
 }
 
 }  // namespace inferno::test

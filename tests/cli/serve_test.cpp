@@ -64,7 +64,7 @@ class Served {
     if (!read_until(begin)) return 0;
     const auto at = log_.find(begin) + begin.size();
     while (log_.find('\n', at) == std::string::npos) {
-      if (!read_more()) return 0;
+      if (!read_more(output_, log_)) return 0;
     }
     url_ = log_.substr(at, log_.find('\n', at) - at);
     const auto colon = url_.rfind(':') + 1;
@@ -76,7 +76,7 @@ class Served {
   void signal(int number) const { ::kill(child_, number); }
   /// Its exit code, or 128 + what ended it.
   int wait() {
-    while (read_more()) {
+    while (read_more(output_, log_)) {
     }
     int status = 0;
     ::waitpid(child_, &status, 0);
@@ -85,23 +85,13 @@ class Served {
   }
   bool read_until(std::string_view text) {
     while (log_.find(text) == std::string::npos) {
-      if (!read_more()) return false;
+      if (!read_more(output_, log_)) return false;
     }
     return true;
   }
   const std::string& log() const { return log_; }
 
  private:
-  bool read_more() {
-    pollfd state{.fd = output_.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&state, 1, 60'000) <= 0) return false;
-    std::array<char, 4096> buffer{};
-    const auto count = ::read(output_.get(), buffer.data(), buffer.size());
-    if (count <= 0) return false;
-    log_.append(buffer.data(), static_cast<std::size_t>(count));
-    return true;
-  }
-
   pid_t child_ = 0;
   FileDescriptor output_;
   std::string log_, url_;

@@ -20,30 +20,13 @@ namespace inferno {
 namespace {
 
 using test::Answer;
+using test::asking;
 using test::eventually;
 using test::read_all;
+using test::small;
 using test::tiny;
-using test::tiny_prompt;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
-
-ServingOptions small() {
-  ServingOptions options;
-  options.backend = "pool";
-  options.threads = 1;
-  options.context = 256;
-  options.max_rows = 8;
-  options.step_tokens = 64;
-  return options;
-}
-
-ServingRequest asking(std::size_t prompt, std::uint32_t tokens, std::uint64_t seed = 1) {
-  ServingRequest request;
-  request.prompt_ids = tiny_prompt(prompt, seed);
-  request.max_tokens = tokens;
-  request.ignore_end_tokens = true;
-  return request;
-}
 
 struct Door {
   std::atomic<bool> is_open = false;
@@ -95,7 +78,7 @@ TEST(ServingConstraints, OneThatTakesLongHoldsNobodyUp) {
   other_slow.constraint = std::make_shared<Slow>(open_door());
   other_slow.sampling.temperature = 1;
   const auto free = asking(40, 40, 3);
-  ServingEngine alone(tiny(), small());
+  ServingEngine alone(tiny(), small(256));
   auto stream = alone.submit(slow);
   const auto expected_slow = read_all(stream);
   stream = alone.submit(other_slow);
@@ -105,7 +88,7 @@ TEST(ServingConstraints, OneThatTakesLongHoldsNobodyUp) {
   ASSERT_EQ(expected_slow.ids.size(), 12U);
 
   for (const int from : {0, 5}) {
-    ServingEngine engine(tiny(), small());
+    ServingEngine engine(tiny(), small(256));
     const auto door = std::make_shared<Door>();
     slow.constraint = std::make_shared<Slow>(door, from);
     auto stuck = engine.submit(slow);
@@ -134,7 +117,7 @@ TEST(ServingConstraints, OneThatTakesLongHoldsNobodyUp) {
 
 /// Who waits for a constraint leaves its blocks to others, and goes on as if nothing had been.
 TEST(ServingConstraints, TheSameAnswersAmongOthersAndAfterPauses) {
-  auto options = small();
+  auto options = small(256);
   options.kv_blocks = 12;
   options.context = 160;
   options.lookahead = 0;
@@ -150,7 +133,7 @@ TEST(ServingConstraints, TheSameAnswersAmongOthersAndAfterPauses) {
     return requests;
   };
   std::vector<Answer> expected;
-  ServingEngine alone(tiny(), small());
+  ServingEngine alone(tiny(), small(256));
   for (const auto& request : with_constraints()) {
     auto stream = alone.submit(request);
     expected.push_back(read_all(stream));
@@ -167,7 +150,7 @@ TEST(ServingConstraints, TheSameAnswersAmongOthersAndAfterPauses) {
 
 /// A longer prompt takes over what is sure of a shorter one, and does not wait for its constraint.
 TEST(ServingConstraints, NobodyWaitsForTheirPrefix) {
-  ServingEngine engine(tiny(), small());
+  ServingEngine engine(tiny(), small(256));
   const auto door = std::make_shared<Door>();
   auto first = asking(48, 4);
   first.constraint = std::make_shared<Slow>(door);
@@ -181,7 +164,7 @@ TEST(ServingConstraints, NobodyWaitsForTheirPrefix) {
 
 TEST(ServingConstraints, LeavingNeedNotWaitForThem) {
   for (const int from : {0, 3}) {
-    auto options = small();
+    auto options = small(256);
     options.max_rows = 2;
     ServingEngine engine(tiny(), options);
     const auto door = std::make_shared<Door>();
@@ -209,7 +192,7 @@ TEST(ServingConstraints, LeavingNeedNotWaitForThem) {
 }
 
 TEST(ServingConstraints, DrainingWaitsForThemAndStoppingDoesNot) {
-  ServingEngine engine(tiny(), small());
+  ServingEngine engine(tiny(), small(256));
   const auto door = std::make_shared<Door>();
   auto request = asking(20, 5);
   request.constraint = std::make_shared<Slow>(door);
@@ -220,7 +203,7 @@ TEST(ServingConstraints, DrainingWaitsForThemAndStoppingDoesNot) {
   EXPECT_TRUE(engine.drain(60s));
   EXPECT_EQ(read_all(ending).end, RequestEnd::length);
 
-  ServingEngine stopped(tiny(), small());
+  ServingEngine stopped(tiny(), small(256));
   door->is_open = false;
   door->knocks = 0;
   request.constraint = std::make_shared<Slow>(door, 2);
@@ -259,7 +242,7 @@ TEST(ServingConstraints, TheirFaultsAreTheirRequestsAlone) {
     bool is_slow_;
     int taken_ = 0;
   };
-  ServingEngine engine(tiny(), small());
+  ServingEngine engine(tiny(), small(256));
   auto expected_stream = engine.submit(asking(10, 30));
   const auto expected = read_all(expected_stream);
   for (const auto place : {Failing::Place::allow, Failing::Place::accept}) {
@@ -281,7 +264,7 @@ TEST(ServingConstraints, TheirFaultsAreTheirRequestsAlone) {
 
 /// A request that has all its tokens and whose consumer reads nothing is over, not stalled.
 TEST(ServingConstraints, ACompleteOneIsNotStalled) {
-  auto options = small();
+  auto options = small(256);
   options.buffered_tokens = 3;
   options.stall_timeout = 1h;
   ServingEngine engine(tiny(), options);

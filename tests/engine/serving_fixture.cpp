@@ -151,6 +151,24 @@ std::vector<TokenId> tiny_prompt(std::size_t count, std::uint64_t seed) {
   return ids;
 }
 
+ServingOptions small(std::uint32_t context) {
+  ServingOptions options;
+  options.backend = "pool";
+  options.threads = 1;
+  options.context = context;
+  options.max_rows = 8;
+  options.step_tokens = 64;
+  return options;
+}
+
+ServingRequest asking(std::size_t prompt, std::uint32_t tokens, std::uint64_t seed) {
+  ServingRequest request;
+  request.prompt_ids = tiny_prompt(prompt, seed);
+  request.max_tokens = tokens;
+  request.ignore_end_tokens = true;
+  return request;
+}
+
 std::unique_ptr<Executor> controlled(const Model& model, const std::shared_ptr<Controls>& controls,
                                      std::string_view backend) {
   return std::make_unique<ControlledExecutor>(create_executor(backend, model.parts().loaded), controls);

@@ -65,6 +65,10 @@ constexpr TokenId kScriptEnd = 268;
 
 /// `count` ids of the tiny model, none of them an end token.
 std::vector<TokenId> tiny_prompt(std::size_t count, std::uint64_t seed);
+/// Eight rows on one thread.
+ServingOptions small(std::uint32_t context = 640);
+/// A request of the tiny model that goes on for so many tokens.
+ServingRequest asking(std::size_t prompt, std::uint32_t tokens, std::uint64_t seed = 1);
 
 /// An executor that can be held up, watched and broken. The engine owns it; the test holds its controls.
 struct Controls {

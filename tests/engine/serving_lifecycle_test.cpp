@@ -16,24 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-ServingOptions small() {
-  ServingOptions options;
-  options.backend = "pool";
-  options.threads = 1;
-  options.context = 640;
-  options.max_rows = 8;
-  options.step_tokens = 64;
-  return options;
-}
-
-ServingRequest asking(std::size_t prompt, std::uint32_t max_tokens, std::uint64_t seed = 1) {
-  ServingRequest request;
-  request.prompt_ids = tiny_prompt(prompt, seed);
-  request.max_tokens = max_tokens;
-  request.ignore_end_tokens = true;
-  return request;
-}
-
 /// Holds every step up until it is let go.
 class Gate {
  public:

@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Depths, PersistentSteps, testing::Values(1, 2, 100, 250
                          testing::PrintToStringParamName());
 
 /// The shape of a 0.6B layer, two of them: every product has the number of rounds that it has there.
-TEST(PersistentStep, EqualsTheCpuOnTheShapeOfQwen3Small) {
+RandomModel qwen3_small() {
   RandomModel random;
   random.layers = 2;
   random.hidden_size = 1024;
@@ -97,7 +97,11 @@ TEST(PersistentStep, EqualsTheCpuOnTheShapeOfQwen3Small) {
   random.head_dim = 128;
   random.vocab_size = 4001;
   random.matrix_format = random.embedding_format = random.head_format = quant::TensorType::q8_0;
-  const TemporaryFile file(random);
+  return random;
+}
+
+TEST(PersistentStep, EqualsTheCpuOnTheShapeOfQwen3Small) {
+  const TemporaryFile file(qwen3_small());
   const LoadedModel model(file.path());
   for (const std::size_t depth : {1U, 255U, 700U, 1100U, 2300U, 4095U}) expect_equal(model, depth, 6);
 }
@@ -244,16 +248,7 @@ INSTANTIATE_TEST_SUITE_P(Counts, PersistentRows, testing::Values(2, 3, 4, 5, 8),
                          testing::PrintToStringParamName());
 
 TEST(PersistentStep, EqualsTheCpuOnRowsOfQwen3Small) {
-  RandomModel random;
-  random.layers = 2;
-  random.hidden_size = 1024;
-  random.ffn_size = 3072;
-  random.heads = 16;
-  random.kv_heads = 8;
-  random.head_dim = 128;
-  random.vocab_size = 4001;
-  random.matrix_format = random.embedding_format = random.head_format = quant::TensorType::q8_0;
-  const TemporaryFile file(random);
+  const TemporaryFile file(qwen3_small());
   const LoadedModel model(file.path());
   expect_equal_rows(model, {511, 511, 511, 511, 511, 511, 511, 511}, 4);
   expect_equal_rows(model, {1, 256, 1030, 2, 255, 40, 600, 4095}, 4);
