@@ -303,6 +303,8 @@ TEST(ConstraintWorkers, TakeTurns) {
   EXPECT_TRUE(eventually([&] { return is_answered(21); }));
   EXPECT_EQ(tasks.back()->allowed, std::vector<std::uint32_t>(4, 0x5555'5555U));
   tasks.front()->abandoned = true;
+  // Before the door opens: what is past its last look at `abandoned` would be answered.
+  ASSERT_TRUE(eventually([&] { return tasks.front().use_count() == 1; }));
   door->is_open = true;
   EXPECT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
