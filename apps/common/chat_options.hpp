@@ -17,7 +17,4 @@ struct ChatTemplateOption {
   ChatTemplates load(const Model& model) const;
 };
 
-/// All of a file; "-" is stdin. Throws Error if it cannot be read.
-std::string read_text(const std::string& path);
-
 }  // namespace inferno::cli

@@ -1,32 +1,48 @@
 #include "common/generate_run.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "common/options.hpp"
 #include "common/trace_report.hpp"
 #include "engine/trace.hpp"
 #include "platform/log.hpp"
+#include "platform/quote.hpp"
+#include "platform/terminal.hpp"
 
 namespace inferno::cli {
 namespace {
 
-/// The engine that Ctrl-C ends; set while one generates.
-Engine* interruptible = nullptr;
+/// The engine that Ctrl-C ends.
+std::atomic<Engine*> interruptible = nullptr;
+static_assert(std::atomic<Engine*>::is_always_lock_free, "a signal handler reads it");
 
 extern "C" void on_interrupt(int /*signal*/) {
-  if (interruptible != nullptr) interruptible->cancel();
+  if (auto* const engine = interruptible.load()) engine->cancel();
   // A second Ctrl-C ends the program at once.
   std::signal(SIGINT, SIG_DFL);
 }
 
-/// Bytes of a token as a log can show them: control characters escaped.
-std::string printable(const std::string& bytes) {
-  return nlohmann::json(bytes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+/// While it lives, Ctrl-C ends what `engine` generates.
+class Interruptible {
+ public:
+  explicit Interruptible(Engine& engine) {
+    interruptible = &engine;
+    std::signal(SIGINT, on_interrupt);
+  }
+  ~Interruptible() {
+    std::signal(SIGINT, SIG_DFL);
+    interruptible = nullptr;
+  }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+};
 
 /// Logs each token on request, and traces stages on request.
 class RunObserver : public TraceObserver {
@@ -35,7 +51,7 @@ class RunObserver : public TraceObserver {
   bool wants_tokens() const override { return output_.verbose; }
   void token(const TokenRecord& record) override {
     log().info("step {} {} id {} {} probability {:.4f}", record.number, record.prefill ? "prefill" : "decode",
-               record.id, printable(record.bytes), record.probability);
+               record.id, quote(record.bytes), record.probability);
   }
   StageObserver* stages(bool prefill) override {
     return output_.trace ? TraceObserver::stages(prefill) : nullptr;
@@ -45,7 +61,14 @@ class RunObserver : public TraceObserver {
   const GenerateOutput& output_;
 };
 
-nlohmann::ordered_json to_json(const Generation& generation, const Engine& engine) {
+/// What makes a drawn text come again; a greedy one needs none.
+std::optional<std::uint64_t> seed_of(const Request& request) {
+  if (request.sampling.temperature > 0.0F) return request.sampling.seed;
+  return std::nullopt;
+}
+
+nlohmann::ordered_json to_json(const Generation& generation, const Engine& engine, const Request& request) {
+  const auto seed = seed_of(request);
   const auto& times = generation.times;
   return {{"text", generation.text},
           {"ids", generation.ids},
@@ -60,11 +83,12 @@ nlohmann::ordered_json to_json(const Generation& generation, const Engine& engin
             {"mean", times.forward_mean_ms},
             {"n", times.forwards}}},
           {"finish_reason", finish_reason_name(generation.finish_reason)},
+          {"seed", seed ? nlohmann::ordered_json(*seed) : nlohmann::ordered_json()},
           {"logits_hash", generation.logits_hash.empty() ? nlohmann::ordered_json()
                                                          : nlohmann::ordered_json(generation.logits_hash)}};
 }
 
-void print_metrics(const Generation& generation, const Engine& engine) {
+void print_metrics(const Generation& generation, const Engine& engine, const Request& request) {
   const auto& times = generation.times;
   fmt::print("\nbackend: {} ({})\n", engine.backend(), engine.device());
   fmt::print("kv: {}\n", engine.options().kv);
@@ -74,6 +98,7 @@ void print_metrics(const Generation& generation, const Engine& engine) {
   fmt::print("decode_tokens_per_second: {:.2f}\n", times.decode_tokens_per_second);
   fmt::print("per_forward_ms: min {:.3f} max {:.3f} mean {:.3f} (n={})\n", times.forward_min_ms,
              times.forward_max_ms, times.forward_mean_ms, times.forwards);
+  if (const auto seed = seed_of(request)) fmt::print("seed: {}\n", *seed);
   if (!generation.logits_hash.empty()) fmt::print("logits_hash: {}\n", generation.logits_hash);
 }
 
@@ -82,6 +107,7 @@ void print_metrics(const Generation& generation, const Engine& engine) {
 int run_generate(const Model& model, const EngineOptions& engine_options, const Request& request,
                  const GenerateOutput& output) {
   Engine engine(model, engine_options);
+  report_threads(engine.backend(), engine_options.threads);
   if (output.verbose) {
     log().info("{}: {} layers, hidden size {}, vocabulary {}, context {}; {} on {}, kv {}", model.name(),
                model.layers(), model.hidden_size(), model.vocab_size(), model.context_length(),
@@ -89,29 +115,31 @@ int run_generate(const Model& model, const EngineOptions& engine_options, const 
   }
   RunObserver observer(output);
   engine.observe(&observer);
-  interruptible = &engine;
-  std::signal(SIGINT, on_interrupt);
+  // On a terminal the text would stand in the middle of the log's lines, so it comes after them.
+  const bool is_streamed = !output.json && !(output.verbose && stdout_is_terminal() && stderr_is_terminal());
   // The prompt is printed with the first text, not before: a request that is refused leaves nothing on
   // stdout.
   std::string pending = output.json || !request.prompt_ids.empty() ? std::string() : request.prompt;
   const auto print = [](std::string_view text) {
     return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   };
-  const auto generation = engine.generate(request, [&](std::string_view text) {
-    if (output.json) return true;
-    return print(std::exchange(pending, {})) && print(text);
-  });
+  const auto generate = [&] {
+    const Interruptible guard(engine);
+    return engine.generate(request, [&](std::string_view text) {
+      return !is_streamed || (print(std::exchange(pending, {})) && print(text));
+    });
+  };
+  const auto generation = generate();
   print(pending);
-  std::signal(SIGINT, SIG_DFL);
-  interruptible = nullptr;
 
   if (output.json) {
-    auto json = to_json(generation, engine);
+    auto json = to_json(generation, engine, request);
     if (output.trace) json["trace"] = trace_to_json(observer, model.layers());
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
+    if (!is_streamed) print(generation.text);
     fmt::print("\n");
-    print_metrics(generation, engine);
+    print_metrics(generation, engine, request);
     if (output.trace) fmt::print("{}", trace_to_text(observer, model.layers()));
   }
   return 0;

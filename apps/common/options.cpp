@@ -5,6 +5,8 @@
 #include <random>
 
 #include "common/command_line.hpp"
+#include "platform/cpu_budget.hpp"
+#include "platform/log.hpp"
 
 namespace inferno::cli {
 namespace {
@@ -52,6 +54,11 @@ void EngineOptionGroup::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--prefill-chunk", options.prefill_chunk, "most prompt tokens in one submission")
       ->capture_default_str();
+}
+
+void report_threads(std::string_view backend, std::uint32_t asked) {
+  if (backend != "pool" && backend != "parallel" && backend != "hybrid") return;
+  log().info("{}", choose_threads(asked, cpu_budget()).reason);
 }
 
 void SamplingOptionGroup::add_to(CLI::App& command) {
@@ -106,6 +113,12 @@ SamplingSettings SamplingOptionGroup::resolved() const {
     result.logit_bias.emplace_back(id, value);
   }
   return result;
+}
+
+void add_verbose(CLI::App& command) {
+  command.add_flag_callback(
+      "-v,--verbose", [] { log().set_level(spdlog::level::debug); },
+      "log more: which backends were looked at");
 }
 
 std::vector<std::int32_t> parse_ids(const std::string& text) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <inferno/engine.hpp>
@@ -29,6 +30,9 @@ struct EngineOptionGroup {
   void add_to(CLI::App& command);
 };
 
+/// Logs how many threads a CPU backend took, and why so many; nothing for others.
+void report_threads(std::string_view backend, std::uint32_t asked);
+
 /// --seed, --temp, --top-k, --top-p, --min-p, penalties, --logit-bias.
 struct SamplingOptionGroup {
   SamplingSettings settings;
@@ -39,6 +43,9 @@ struct SamplingOptionGroup {
   /// The settings, with a seed drawn from the system if none was given and one is needed.
   SamplingSettings resolved() const;
 };
+
+/// -v of commands that have nothing of their own to tell: more of what the log has.
+void add_verbose(CLI::App& command);
 
 /// "1,2,3" as ids. Throws UsageError naming the part that is no id.
 std::vector<std::int32_t> parse_ids(const std::string& text);

@@ -9,22 +9,15 @@
 #include <inferno/error.hpp>
 
 #include "common/lost_pages.hpp"
+#include "platform/quote.hpp"
 
 namespace inferno::cli {
 namespace {
 
 /// One line on stderr, whatever is in the text; nothing if stderr is closed or full.
 void print_error(std::string_view text) {
-  std::string line = "error: ";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line += c;
-    }
-  }
-  line += '\n';
+  constexpr std::size_t kLongest = 8000;
+  const auto line = fmt::format("error: {}\n", printable(text, kLongest));
   (void)std::fputs(line.c_str(), stderr);
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 
@@ -5,7 +6,6 @@
 #include "bench/report.hpp"
 #include "command.hpp"
 #include "common/options.hpp"
-#include "platform/cpu_budget.hpp"
 #include "platform/log.hpp"
 
 namespace inferno::cli {
@@ -28,6 +28,16 @@ void print(const Report& report, bool json) {
   }
 }
 
+/// More than the machine can do was done: it could do more at another moment.
+void warn_of_disturbance(const bench::Result& result) {
+  constexpr double kBelievable = 1.1;
+  if (std::max(result.prefill_share, result.decode_share) < kBelievable) return;
+  log().warn(
+      "{} reached more than the machine's limit: something else ran while the limit was measured; "
+      "measure again on an idle machine",
+      result.backend);
+}
+
 int run(const BenchOptions& options) {
   auto workload = options.workload;
   workload.kv = parse_kv_kind(options.engine.options.kv);
@@ -36,17 +46,20 @@ int run(const BenchOptions& options) {
   workload.prefill_chunk = options.engine.options.prefill_chunk;
   const BackendOptions backend{.device = options.engine.options.device,
                                .threads = options.engine.options.threads};
-  const auto choice = choose_threads(backend.threads, cpu_budget());
-  log().info("{}", choice.reason);
-  if (!choice.warning.empty()) log().warn("{}", choice.warning);
-
   const LoadedModel model(options.model.resolved(), {.map = !options.model.no_mmap});
   if (!options.ladder) {
-    print(bench::run_backend(options.engine.options.backend, model, backend, workload), options.json);
+    const auto result = bench::run_backend(options.engine.options.backend, model, backend, workload);
+    report_threads(result.backend, backend.threads);
+    warn_of_disturbance(result);
+    print(result, options.json);
     return 0;
   }
   const auto backends = bench::ladder_backends();
   const auto ladder = bench::run_ladder(backends, model, backend, workload);
+  report_threads("pool", backend.threads);
+  for (const auto& entry : ladder) {
+    if (entry.result) warn_of_disturbance(*entry.result);
+  }
   print(std::span<const bench::LadderEntry>(ladder), options.json);
   return 0;
 }
@@ -75,7 +88,9 @@ void add_bench(CLI::App& app, Action& action) {
   options->engine.add_to(*command);
   command->add_flag("--ladder", options->ladder, "scalar, simd, parallel and pool side by side")
       ->excludes("--backend");
+  command->add_option("--seed", workload.seed, "of the random tokens")->capture_default_str();
   command->add_flag("--json", options->json, "as JSON");
+  add_verbose(*command);
   set_examples(*command,
                "  inferno bench\n"
                "  inferno bench --ladder\n"

@@ -85,7 +85,7 @@ ChatSession::ChatSession(const Model& model, const EngineOptions& options, ChatT
       settings_(std::move(settings)),
       engine_(model, options),
       asks_(isatty(STDIN_FILENO) != 0 && stderr_is_terminal()),
-      is_terminal_(isatty(STDOUT_FILENO) != 0 && stderr_is_terminal()) {
+      is_terminal_(stdout_is_terminal() && stderr_is_terminal()) {
   // Before anything is typed, not with the first answer.
   check_settings(settings_.sampling, model.vocab_size());
   reset();

@@ -10,6 +10,7 @@
 #include "engine/model_parts.hpp"
 #include "kv/sequence_cache.hpp"
 #include "npy.hpp"
+#include "platform/log.hpp"
 #include "platform/terminal.hpp"
 #include "step/plan.hpp"
 
@@ -48,37 +49,45 @@ std::vector<std::int32_t> prompt_ids(const LogitsOptions& options, const Model& 
   auto ids = options.ids.empty() ? model.encode(options.prompt) : parse_ids(options.ids);
   if (ids.empty()) throw UsageError("there is no token to compute logits for; give --ids 1,2,3 or -p TEXT");
   check_ids(ids, model.vocab_size());
-  if (ids.size() > model.context_length()) {
+  const auto limit = options.engine.context != 0 ? options.engine.context : model.context_length();
+  if (ids.size() > limit) {
     throw UsageError(
-        fmt::format("{} tokens were given, the context holds {}", ids.size(), model.context_length()));
+        fmt::format("{} tokens were given, the context holds {}; raise --ctx", ids.size(), limit));
+  }
+  if (ids.size() > model.context_length()) {
+    log().warn("{} tokens were given, {} was trained on {}", ids.size(), model.name(),
+               model.context_length());
   }
   return ids;
 }
 
-/// Feeds the ids in chunks; `sink` takes the logits of the last position, or of all.
+/// Feeds the ids in chunks, without a cache each with all before it again; `sink` takes the logits of the
+/// last position, or of all.
 void run(Executor& executor, const LogitsOptions& options, const std::vector<std::int32_t>& ids,
          OutputSink& sink) {
+  const auto kv = parse_kv_kind(options.engine.kv);
   const auto total = static_cast<std::uint32_t>(ids.size());
   const auto chunk = std::min(options.chunk, total);
   Limits limits;
   limits.blocks = (total + kBlockSize - 1) / kBlockSize;
   limits.block_size = kBlockSize;
   limits.max_context = limits.blocks * kBlockSize;
-  limits.max_tokens = chunk;
+  limits.max_tokens = kv == KvKind::none ? total : chunk;
   limits.max_outputs = chunk;
   executor.reserve(limits);
   BlockPool pool(limits.blocks);
-  SequenceCache cache(pool, KvKind::basic, kBlockSize, limits.max_context);
+  SequenceCache cache(pool, kv, kBlockSize, limits.max_context);
   cache.extend(total);
   ProgressLine progress("computing logits");
   for (std::uint32_t first = 0; first < total; first += chunk) {
     const auto count = std::min(chunk, total - first);
-    std::vector<TokenInput> inputs(count);
-    for (std::uint32_t i = 0; i < count; ++i) inputs[i] = TokenInput::of(ids[first + i]);
+    const auto begin = cache.length();
+    std::vector<TokenInput> inputs(first + count - begin);
+    for (std::uint32_t i = 0; i < inputs.size(); ++i) inputs[i] = TokenInput::of(ids[begin + i]);
     StepBatch batch;
-    batch.add_row(inputs, first, cache.blocks());
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (options.all || first + i + 1 == total) batch.add_output_at(i, OutputKind::logits);
+    batch.add_row(inputs, begin, cache.blocks());
+    for (auto position = first; position < first + count; ++position) {
+      if (options.all || position + 1 == total) batch.add_output_at(position - begin, OutputKind::logits);
     }
     SubmitOptions submit;
     submit.sink = &sink;
@@ -132,7 +141,12 @@ void add_logits(CLI::App& app, Action& action) {
   command->add_option("--device", options->engine.device, "device number of the backend (default: the best)");
   command->add_option("--threads", options->engine.threads, "CPU threads (0: what quota and affinity allow)")
       ->capture_default_str();
+  command->add_option("--kv", options->engine.kv, "key/value cache: none, basic (contiguous) or paged")
+      ->capture_default_str();
+  command->add_option("--ctx", options->engine.context, "most positions (0: the model's context)")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "print what was written as JSON");
+  add_verbose(*command);
   set_examples(*command,
                "  inferno logits --ids 466,470,258,412 --out logits.npy\n"
                "  inferno logits -p \"Once upon a time\" --all --chunk 16 --out logits.npy");

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "command.hpp"
-#include "common/chat_options.hpp"
 #include "common/options.hpp"
+#include "common/text_file.hpp"
 #include "engine/model_parts.hpp"
 #include "tokenizer/report.hpp"
 

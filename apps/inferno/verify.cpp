@@ -52,6 +52,7 @@ void add_verify(CLI::App& app, Action& action) {
       "--goldens", options->verify.goldens,
       "float64 reference values of this model (default: MODEL.golden.json beside it, if it is there)");
   command->add_flag("--json", options->json, "as JSON");
+  add_verbose(*command);
   set_examples(*command,
                "  inferno verify\n"
                "  inferno verify -m Qwen3-0.6B-Q8_0.gguf --backend scalar,pool\n"

@@ -10,6 +10,7 @@
 
 #include "common/generate_run.hpp"
 #include "common/program.hpp"
+#include "platform/quote.hpp"
 
 namespace {
 
@@ -34,12 +35,22 @@ bool is_kv_kind(std::string_view word) {
 Arguments parse(const std::vector<std::string>& words) {
   Arguments arguments;
   std::vector<std::string> positional;
+  std::string after_kv;  // what is no kind of cache, and so may be the model or a slip
+  bool options_end = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto& word = words[i];
     const bool has_next = i + 1 < words.size();
-    if (word == "--kv") {
+    if (options_end) {
+      positional.push_back(word);
+    } else if (word == "--") {
+      options_end = true;
+    } else if (word == "--kv") {
       // Its value is optional: the word after it is one only if it names a kind.
-      if (has_next && is_kv_kind(words[i + 1])) arguments.engine.kv = words[++i];
+      if (has_next && is_kv_kind(words[i + 1])) {
+        arguments.engine.kv = words[++i];
+      } else if (has_next) {
+        after_kv = words[i + 1];
+      }
     } else if (word.starts_with("--kv=")) {
       arguments.engine.kv = word.substr(5);
     } else if (word == "--backend") {
@@ -54,8 +65,12 @@ Arguments parse(const std::vector<std::string>& words) {
     }
   }
   if (positional.size() != 3) {
+    const auto slip = positional.size() == 4 && !after_kv.empty() && positional[0] == after_kv
+                          ? fmt::format("; {} after --kv is no kind of cache: none, basic or paged",
+                                        inferno::quote(after_kv))
+                          : std::string();
     throw inferno::UsageError(
-        fmt::format("expected MODEL \"prompt\" N, found {} arguments", positional.size()));
+        fmt::format("expected MODEL \"prompt\" N, found {} arguments{}", positional.size(), slip));
   }
   arguments.model = positional[0];
   arguments.request.prompt = positional[1];

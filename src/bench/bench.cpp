@@ -30,7 +30,7 @@ double seconds_since(Clock::time_point start) {
 /// Token ids that look like nothing in particular, the same in every run.
 class RandomTokens {
  public:
-  explicit RandomTokens(std::uint32_t vocab_size) : vocab_size_(vocab_size) {}
+  RandomTokens(std::uint32_t vocab_size, std::uint64_t seed) : vocab_size_(vocab_size), state_(seed) {}
   std::int32_t next() {
     state_ = state_ * 6364136223846793005U + 1442695040888963407U;
     return static_cast<std::int32_t>((state_ >> 33U) % vocab_size_);
@@ -38,7 +38,7 @@ class RandomTokens {
 
  private:
   std::uint32_t vocab_size_;
-  std::uint64_t state_ = 42;
+  std::uint64_t state_;
 };
 
 /// Positions that a sequence of this workload reaches.
@@ -73,7 +73,7 @@ class Sequences {
   Sequences(const LoadedModel& model, Executor& executor, const Workload& workload)
       : executor_(executor), workload_(workload), pool_(executor.limits().blocks) {
     const auto positions = positions_needed(workload);
-    RandomTokens random(model.config.vocab_size);
+    RandomTokens random(model.config.vocab_size, workload.seed);
     for (std::uint32_t row = 0; row < workload.rows; ++row) {
       caches_.emplace_back(pool_, workload.kv, executor.limits().block_size, positions);
       if (!caches_.back().extend(positions)) throw Error("bench: the cache is too small for its own limits");

@@ -25,6 +25,7 @@ struct Workload {
   std::optional<std::uint32_t> depth =
       std::nullopt;  ///< nullopt: `prompt`, decoding goes on where the prompt ends
   std::uint32_t repeats = 5;
+  std::uint64_t seed = 42;  ///< of the random tokens
   std::uint32_t steps_per_submit = 1;
   std::uint32_t prefill_chunk = 512;
   std::uint32_t context = 0;  ///< positions of a sequence; 0: what is needed, up to the model's context

@@ -184,7 +184,8 @@ ModelConfig read_config(const gguf::File& file) {
   ModelConfig config;
   const gguf::Value* name = file.find("general.name");
   const auto* name_text = name == nullptr ? nullptr : name->as_string();
-  config.name = name_text != nullptr && !name_text->empty() ? *name_text : file.path().stem().string();
+  config.name =
+      printable(name_text != nullptr && !name_text->empty() ? *name_text : file.path().stem().string());
 
   config.layers = metadata.count("block_count", kMaxLayers);
   config.hidden_size = metadata.count("embedding_length", kMaxWidth);

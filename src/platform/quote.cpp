@@ -35,10 +35,8 @@ bool is_unprintable(std::uint32_t code) {
          (code >= 0xE0000 && code <= 0xE0FFF);
 }
 
-}  // namespace
-
-std::string quote(std::string_view text, std::size_t limit) {
-  std::string result = "\"";
+/// Up to `limit` bytes of it escaped; false if that is not all.
+bool escape(std::string_view text, std::size_t limit, bool quoted, std::string& result) {
   std::size_t at = 0;
   while (at < text.size()) {
     const Decoded next = decode(text.substr(at));
@@ -51,20 +49,32 @@ std::string quote(std::string_view text, std::size_t limit) {
       piece = "\\r";
     } else if (next.code == '\t') {
       piece = "\\t";
-    } else if (next.code == '"' || next.code == '\\') {
+    } else if (quoted && (next.code == '"' || next.code == '\\')) {
       piece = {'\\', static_cast<char>(next.code)};
     } else if (is_unprintable(next.code)) {
       piece = next.bytes == 1 ? fmt::format("\\x{:02x}", next.code) : fmt::format("\\u{{{:x}}}", next.code);
     } else {
       piece = text.substr(at, next.bytes);
     }
-    if (result.size() + piece.size() > limit + 1) {
-      return result + fmt::format("...\" ({} bytes)", text.size());
-    }
+    if (result.size() + piece.size() > limit) return false;
     result += piece;
     at += next.bytes == 0 ? 1 : next.bytes;
   }
-  return result + '"';
+  return true;
+}
+
+}  // namespace
+
+std::string quote(std::string_view text, std::size_t limit) {
+  std::string escaped;
+  const bool whole = escape(text, limit, true, escaped);
+  return whole ? fmt::format("\"{}\"", escaped) : fmt::format("\"{}...\" ({} bytes)", escaped, text.size());
+}
+
+std::string printable(std::string_view text, std::size_t limit) {
+  std::string escaped;
+  const bool whole = escape(text, limit, false, escaped);
+  return whole ? escaped : fmt::format("{}... ({} bytes)", escaped, text.size());
 }
 
 }  // namespace inferno

@@ -11,4 +11,8 @@ namespace inferno {
 /// escaped.
 std::string quote(std::string_view text, std::size_t limit = 80);
 
+/// The same without the quotes, for text that is a line or a part of one already; quotation marks and
+/// backslashes stay as they are.
+std::string printable(std::string_view text, std::size_t limit = 80);
+
 }  // namespace inferno

@@ -18,11 +18,19 @@ std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
+bool is_terminal(int descriptor) {
+  const char* term = std::getenv("TERM");
+  return isatty(descriptor) != 0 && term != nullptr && std::string_view(term) != "dumb";
+}
+
 }  // namespace
 
 bool stderr_is_terminal() {
-  const char* term = std::getenv("TERM");
-  return isatty(STDERR_FILENO) != 0 && term != nullptr && std::string_view(term) != "dumb";
+  return is_terminal(STDERR_FILENO);
+}
+
+bool stdout_is_terminal() {
+  return is_terminal(STDOUT_FILENO);
 }
 
 ProgressLine::ProgressLine(std::string_view what)

@@ -8,6 +8,8 @@ namespace inferno {
 
 /// Whether stderr is a terminal that a person watches (and may be given colours and progress bars).
 bool stderr_is_terminal();
+/// The same of stdout.
+bool stdout_is_terminal();
 
 /// A progress line on stderr for work that takes longer than a second; nothing on anything but a terminal.
 class ProgressLine {

@@ -94,7 +94,24 @@ TEST(Logits, LastPositionAndAllAgreeWhateverTheChunk) {
     ASSERT_EQ(all.values.size(), 7U * 8192);
     EXPECT_TRUE(std::equal(last.values.begin(), last.values.end(), all.values.end() - 8192));
     EXPECT_EQ(all.values, chunked.values);
+    for (const char* kv : {"none", "basic", "paged"}) {
+      EXPECT_EQ(write("kv.npy", {"--all", "--chunk", "3", "--kv", kv, "--ctx", "7"}).values, all.values)
+          << kv;
+    }
   }
+}
+
+TEST(Logits, TheContextBoundsTheIds) {
+  const TemporaryFolder folder;
+  const auto path = (folder / "x.npy").string();
+  std::string ids = "1";
+  for (int i = 0; i < 1024; ++i) ids += ",1";
+  const auto refused = run_inferno({"logits", "--ids", ids, "--out", path});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("1025 tokens were given, the context holds 1024; raise --ctx"));
+  const auto beyond = run_inferno({"logits", "--ids", ids, "--out", path, "--ctx", "2000"});
+  EXPECT_EQ(beyond.code, 0);
+  EXPECT_THAT(beyond.err, HasSubstr("1025 tokens were given, tale-12m was trained on 1024"));
 }
 
 TEST(Synth, WritesAModelThatRunsTheSameBytesForTheSameSeed) {

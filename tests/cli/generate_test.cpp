@@ -48,6 +48,53 @@ TEST(Generate, TheTextIsStreamedThenTheMetrics) {
   EXPECT_THAT(ran.out, HasSubstr("(n=6)"));
 }
 
+TEST(Generate, ThePromptMayComeFromAFileOrStdin) {
+  const TemporaryFolder folder;
+  const auto path = folder / "prompt.txt";
+  std::ofstream(path) << "The dog\n";
+  const auto expected = run_inferno({"generate", "-p", "The dog", "-n", "4", "--json"}).json();
+  for (const auto& ran : {run_inferno({"generate", "-f", path.string(), "-n", "4", "--json"}),
+                          run_inferno({"generate", "-f", "-", "-n", "4", "--json"}, "The dog\r\n")}) {
+    EXPECT_EQ(ran.json()["prompt_ids"], expected["prompt_ids"]);
+    EXPECT_EQ(ran.json()["text"], expected["text"]);
+  }
+  const auto missing = run_inferno({"generate", "-f", "/no/such/file"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("/no/such/file"));
+}
+
+TEST(Generate, ADrawnSeedIsToldAndMakesTheSameTextAgain) {
+  const auto drawn = run_inferno({"generate", "-n", "12", "--temp", "1.5", "--json"}).json();
+  ASSERT_TRUE(drawn["seed"].is_number_unsigned());
+  const auto seed = std::to_string(drawn["seed"].get<std::uint64_t>());
+  const auto again = run_inferno({"generate", "-n", "12", "--temp", "1.5", "--seed", seed});
+  EXPECT_THAT(again.out, testing::StartsWith("Once upon a time" + drawn["text"].get<std::string>() + "\n"));
+  EXPECT_THAT(again.out, HasSubstr("\nseed: " + seed + "\n"));
+  EXPECT_TRUE(run_inferno({"generate", "-n", "2", "--seed", "7", "--json"}).json()["seed"].is_null());
+}
+
+TEST(Generate, HowManyThreadsAndWhyIsToldAtTheStart) {
+  EXPECT_THAT(run_inferno({"generate", "-n", "1", "--backend", "pool"}).err, HasSubstr("affinity allows"));
+  EXPECT_THAT(run_inferno({"generate", "-n", "1", "--backend", "pool", "--threads", "1"}).err,
+              HasSubstr("1 thread: asked for"));
+  EXPECT_EQ(run_inferno({"generate", "-n", "1", "--backend", "simd"}).err, "");
+}
+
+TEST(Generate, AModelsNameSteersNoTerminal) {
+  const TemporaryFolder folder;
+  const auto path = (folder / "evil.gguf").string();
+  ASSERT_EQ(run_inferno({"synth", "--preset", "tiny", path}).code, 0);
+  auto bytes = read_file(path);
+  const auto at = bytes.find("tiny", bytes.find("general.name"));
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 3, "\x1b[\n");
+  std::ofstream(path, std::ios::binary) << bytes;
+  const auto ran = run_inferno({"generate", "-m", path, "--ids", "1", "-n", "1", "-v", "--ctx", "99999"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, testing::AllOf(HasSubstr(R"(\x1b[\n)"), HasSubstr("was trained on")));
+  EXPECT_EQ(ran.err.find('\x1b'), std::string::npos);
+}
+
 TEST(Generate, TheHashIsThatOfTheLogitsCommand) {
   const TemporaryFolder folder;
   const auto npy = (folder / "logits.npy").string();

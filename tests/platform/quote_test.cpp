@@ -35,6 +35,12 @@ TEST(Quote, BrokenUtf8IsEscapedByteByByte) {
   EXPECT_EQ(quote("\xc3(z"), R"("\xc3(z")");
 }
 
+TEST(Printable, IsALineWithoutQuotes) {
+  EXPECT_EQ(printable("he said \"a\\b\""), "he said \"a\\b\"");
+  EXPECT_EQ(printable("a\n\x1b[31mb\x7f\xff"), R"(a\n\x1b[31mb\x7f\xff)");
+  EXPECT_EQ(printable("123456789", 8), "12345678... (9 bytes)");
+}
+
 TEST(Quote, LongTextIsShortened) {
   EXPECT_EQ(quote("12345678", 8), "\"12345678\"");
   EXPECT_EQ(quote("123456789", 8), "\"12345678...\" (9 bytes)");
