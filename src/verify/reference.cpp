@@ -176,6 +176,29 @@ class Reference {
     }
   }
 
+  /// What `weight` of the first `count` positions become for the `width` elements of a value from `begin` on.
+  /// A product of weight and the block's step is what is rounded, in splits of 256 positions.
+  static void round_weights(std::vector<double>& weight, std::size_t count, const Rows& value,
+                            std::size_t begin, std::size_t width) {
+    constexpr std::size_t kSplit = 256;
+    constexpr double kSteps = 32767;
+    for (std::size_t split = 0; split < count; split += kSplit) {
+      const auto end = std::min(count, split + kSplit);
+      std::vector<double> steps(end - split);
+      double largest = 0;
+      for (auto j = split; j < end; ++j) {
+        for (std::size_t e = 0; e < width; ++e)
+          steps[j - split] = std::max(steps[j - split], std::abs(value.row(j)[begin + e]));
+        largest = std::max(largest, weight[j] * steps[j - split]);
+      }
+      for (auto j = split; j < end; ++j) {
+        if (steps[j - split] == 0) continue;
+        const double unit = largest / kSteps / steps[j - split];
+        weight[j] = std::nearbyint(weight[j] / unit) * unit;
+      }
+    }
+  }
+
   /// query [n][H, E], key and value [n][K, E] -> [n][H, E]. Each query head reads the key/value head of its
   /// group.
   Rows attend(const Rows& query, const Rows& key, const Rows& value) const {
@@ -195,8 +218,14 @@ class Reference {
         double sum = 0;
         for (std::size_t j = 0; j <= i; ++j) sum += weight[j] = std::exp(weight[j] - largest);
         auto* target = mixed.row(i) + head * size;
-        for (std::size_t j = 0; j <= i; ++j) {
-          for (std::size_t e = 0; e < size; ++e) target[e] += weight[j] / sum * value.row(j)[kv_offset + e];
+        for (std::size_t first = 0; first < size; first += kRoundedBlock) {
+          const auto end = std::min(size, first + kRoundedBlock);
+          auto factor = weight;
+          if (roundings_.attention_weights)
+            round_weights(factor, i + 1, value, kv_offset + first, end - first);
+          for (std::size_t j = 0; j <= i; ++j) {
+            for (auto e = first; e < end; ++e) target[e] += factor[j] / sum * value.row(j)[kv_offset + e];
+          }
         }
       }
     }
@@ -217,9 +246,9 @@ class Reference {
     norm(key, layer.key_norm);
     rope(query);
     rope(key);
-    if (roundings_.attention) {
-      for (auto* rows : {&query, &key, &value}) round_to_int8(rows->values, config_.head_dim);
-    }
+    if (roundings_.queries) round_to_int8(query.values, config_.head_dim);
+    if (roundings_.keys) round_to_int8(key.values, config_.head_dim);
+    if (roundings_.values) round_to_int8(value.values, config_.head_dim);
     add(hidden, multiply(layer.attention_output, attend(query, key, value)));
   }
 

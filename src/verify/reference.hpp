@@ -13,7 +13,12 @@ namespace inferno::verify {
 /// Blocks of 32 are rounded to 127 steps of their largest magnitude.
 struct Roundings {
   bool activations = false;  ///< what enters a product with a matrix in a block format
-  bool attention = false;    ///< queries, and keys and values as the cache keeps them
+  bool queries = false;      ///< after the rotary embedding
+  bool keys = false;         ///< as the cache keeps them
+  bool values = false;       ///< as the cache keeps them
+  /// Attention weights times a block's value scale, to 32,767 steps of the largest in a split of 256
+  /// positions.
+  bool attention_weights = false;
 };
 
 /// Qwen3 in double precision, written down once more from the model's description, straightforward and slow:

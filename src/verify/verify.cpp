@@ -102,7 +102,8 @@ class Verification {
     questions_.activations_divergence =
         divergence(questions_.reference, rounded, model_.config.vocab_size).mean;
     questions_.contract_distance =
-        distance(reference({.activations = true, .attention = true}, "with int8 activations and cache"));
+        distance(reference({.activations = true, .queries = true, .keys = true, .values = true},
+                           "with int8 activations and cache"));
   }
 
   void climb(const std::string& name, bool required) {

@@ -99,7 +99,7 @@ TEST(Reference, RoundingsCostWhatTheyShould) {
     return largest / largest_magnitude(exact);
   };
   const auto activations = distance({.activations = true});
-  const auto attention = distance({.attention = true});
+  const auto attention = distance({.queries = true, .keys = true, .values = true});
   // Half a step of 1 / 127 in each value, over a few layers: percents, neither nothing nor everything.
   for (const auto cost : {activations, attention}) {
     EXPECT_GT(cost, 1e-3);
