@@ -13,6 +13,7 @@
 #include <inferno/error.hpp>
 
 #include "quant/half.hpp"
+#include "quant/tensor_layout.hpp"
 
 namespace inferno::quant {
 namespace {
@@ -101,6 +102,27 @@ TEST(Formats, Table) {
     EXPECT_EQ(find_format(id), nullptr) << id;
   EXPECT_EQ(accepted_formats(), "f32 (0), f16 (1), q4_0 (2), q5_0 (6), q8_0 (8), bf16 (30)");
   EXPECT_THROW(format_of(static_cast<TensorType>(3)), Error);
+}
+
+TEST(TensorLayouts, AgreeWithTheFormats) {
+  std::uint32_t last = 0;
+  for (const TensorLayout& layout : tensor_layouts()) {
+    EXPECT_TRUE(layout.type_id == 0 || layout.type_id > last);
+    last = layout.type_id;
+    EXPECT_EQ(find_layout(layout.type_id), &layout);
+    EXPECT_GT(layout.block_elements, 0U);
+    EXPECT_GT(layout.block_bytes, 0U);
+  }
+  for (const Format& format : formats()) {
+    const TensorLayout* layout = find_layout(static_cast<std::uint32_t>(format.type));
+    ASSERT_NE(layout, nullptr);
+    EXPECT_EQ(layout->name, format.name);
+    EXPECT_EQ(layout->block_elements, format.block_elements);
+    EXPECT_EQ(layout->block_bytes, format.block_bytes);
+  }
+  EXPECT_EQ(find_layout(12)->name, "q4_k");
+  EXPECT_EQ(find_layout(12)->block_bytes, 144U);
+  for (const std::uint32_t id : {37U, 38U, 43U, 0xFFFFFFFFU}) EXPECT_EQ(find_layout(id), nullptr) << id;
 }
 
 TEST(Formats, ZeroBlocksTouchNothing) {
