@@ -11,8 +11,8 @@
 
 namespace inferno::gguf {
 
-/// What a header is parsed from. Headers are read through small windows and never through a mapping, so that
-/// a bad file costs no memory in proportion to its size.
+/// What a header is parsed from. Headers are read through small windows and never through a mapping: what is
+/// skipped costs no memory.
 class ByteSource {
  public:
   ByteSource() = default;

@@ -73,6 +73,10 @@ Json to_json(const Value& value) {
       value.storage());
 }
 
+std::string type_text(const Array& array) {
+  return fmt::format("{}[{}]", value_type_name(array.element_type), array.size());
+}
+
 template <typename T>
 std::string element_text(const T& element, ValueType type);
 
@@ -93,7 +97,7 @@ std::string to_text(const Array& array) {
 template <typename T>
 std::string element_text(const T& element, ValueType type) {
   if constexpr (std::is_same_v<T, Array>) {
-    return to_text(element);
+    return type_text(element);  // and not its elements: they would multiply with every level
   } else if constexpr (std::is_same_v<T, std::string>) {
     return quote(element, kShownTextBytes);
   } else {
@@ -103,8 +107,7 @@ std::string element_text(const T& element, ValueType type) {
 
 std::string type_text(const Value& value) {
   const Array* array = value.as_array();
-  if (array == nullptr) return std::string(value_type_name(value.type()));
-  return fmt::format("{}[{}]", value_type_name(array->element_type), array->size());
+  return array == nullptr ? std::string(value_type_name(value.type())) : type_text(*array);
 }
 
 std::string value_text(const Value& value) {
@@ -131,7 +134,7 @@ std::string word(std::string_view text) {
 }
 
 std::uint64_t elements(const TensorInfo& tensor) {
-  return tensor.bytes / tensor.format->block_bytes * tensor.format->block_elements;
+  return tensor.bytes / tensor.layout->block_bytes * tensor.layout->block_elements;
 }
 
 using Row = std::vector<std::string>;
@@ -147,10 +150,11 @@ std::string table(const std::vector<Row>& rows, std::size_t right_from) {
   for (const Row& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - row[i].size(), ' ');
-      line += "  " + (i >= right_from ? padding + row[i] : row[i] + padding);
+      const std::size_t padding = widths[i] - row[i].size();
+      line.append(2 + (i >= right_from ? padding : 0), ' ');
+      line += row[i];
+      if (i < right_from && i + 1 < row.size()) line.append(padding, ' ');
     }
-    line.erase(line.find_last_not_of(' ') + 1);
     result += line + '\n';
   }
   return result;
@@ -177,28 +181,33 @@ std::string describe_text(const File& file) {
   if (split) rows[0].emplace_back("shard");
   std::uint64_t parameters = 0;
   std::uint64_t bytes = 0;
-  std::vector<std::uint64_t> bytes_by_format(quant::formats().size());
-  std::vector<std::uint64_t> count_by_format(quant::formats().size());
+  struct Total {
+    std::uint64_t tensors = 0;
+    std::uint64_t bytes = 0;
+  };
+  const auto layouts = quant::tensor_layouts();
+  std::vector<Total> totals(layouts.size());
   for (const TensorInfo& tensor : tensors) {
-    rows.push_back({word(tensor.name), std::string(tensor.format->name),
+    rows.push_back({word(tensor.name), std::string(tensor.layout->name),
                     fmt::format("[{}]", fmt::join(tensor.shape, ", ")), fmt::format("{}", tensor.offset),
                     fmt::format("{}", tensor.bytes)});
     if (split) rows.back().push_back(fmt::format("{}", tensor.shard + 1));
     parameters += elements(tensor);
     bytes += tensor.bytes;
-    const auto format = static_cast<std::size_t>(tensor.format - quant::formats().data());
-    bytes_by_format[format] += tensor.bytes;
-    ++count_by_format[format];
+    Total& total = totals[static_cast<std::size_t>(tensor.layout - layouts.data())];
+    ++total.tensors;
+    total.bytes += tensor.bytes;
   }
   constexpr std::size_t kNumbersFrom = 3;
   if (!tensors.empty()) result += table(rows, kNumbersFrom);
 
   result += fmt::format("\ntotals\n  {} tensors, {} parameters, {} bytes of tensor data", tensors.size(),
                         parameters, bytes);
-  for (std::size_t i = 0; i < bytes_by_format.size(); ++i) {
-    if (count_by_format[i] == 0) continue;
-    result += fmt::format("\n  {}: {} tensors, {} bytes", quant::formats()[i].name, count_by_format[i],
-                          bytes_by_format[i]);
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    if (totals[i].tensors == 0) continue;
+    result += fmt::format(
+        "\n  {}: {} tensors, {} bytes{}", layouts[i].name, totals[i].tensors, totals[i].bytes,
+        quant::find_format(layouts[i].type_id) == nullptr ? "; inferno cannot run this type" : "");
   }
   return result + fmt::format("\n  {} bytes in all\n", file.total_bytes());
 }
@@ -219,10 +228,11 @@ std::string describe_json(const File& file) {
   Json list = Json::array();
   for (const TensorInfo& tensor : tensors) {
     Json entry{{"name", tensor.name},
-               {"type", tensor.format->name},
+               {"type", tensor.layout->name},
                {"shape", tensor.shape},
                {"offset", tensor.offset},
                {"bytes", tensor.bytes}};
+    if (tensor.format == nullptr) entry["supported"] = false;
     if (split) entry["shard"] = tensor.shard + 1;
     list.push_back(std::move(entry));
   }

@@ -11,7 +11,4 @@ namespace inferno::gguf {
 /// Empty if it starts as GGUF version 2 or 3 does.
 std::string diagnose_start(const ByteSource& source);
 
-/// "39 (mxfp4)": a tensor type's number with the name that other programs know it by.
-std::string describe_type_id(std::uint32_t type_id);
-
 }  // namespace inferno::gguf

@@ -21,8 +21,8 @@ struct Header {
   std::uint64_t data_end = 0;    ///< end of the last tensor (of the table, if there is none), before padding
 };
 
-/// Parses and checks a header. All of it is checked before any value of the metadata is kept, so a bad file
-/// costs a few megabytes at most. `file_name` stands at the start of the message of the Error it throws.
+/// Parses and checks a header. All of it is checked before any value of the metadata is kept, and then they
+/// take kMaxValueBytes at most. `file_name` stands at the start of the message of the Error it throws.
 Header parse_header(const ByteSource& source, std::string_view file_name);
 
 /// The value with this key, or nullptr.

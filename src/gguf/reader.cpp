@@ -1,6 +1,7 @@
 #include "gguf/reader.hpp"
 
 #include <fmt/format.h>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -8,7 +9,10 @@
 
 #include "gguf/byte_source.hpp"
 #include "gguf/header.hpp"
+#include "gguf/limits.hpp"
+#include "gguf/refusal.hpp"
 #include "gguf/split.hpp"
+#include "gguf/trailing_bytes.hpp"
 #include "platform/log.hpp"
 #include "platform/mapped_file.hpp"
 #include "platform/quote.hpp"
@@ -16,12 +20,10 @@
 namespace inferno::gguf {
 namespace {
 
-constexpr std::size_t kPathLimit = 1024;
-
 /// One file with its header checked, not yet mapped.
 struct Shard {
   explicit Shard(const std::filesystem::path& path)
-      : file(InputFile::open(path)), name(quote(path.native(), kPathLimit)) {
+      : file(InputFile::open(path)), name(name_for_messages(path)) {
     const FileSource source(file);
     header = parse_header(source, name);
     check_trailing_bytes(source, header, name);
@@ -33,6 +35,26 @@ struct Shard {
   Header header;
   Split split;
 };
+
+[[noreturn]] void refuse_tensor_count(const Shard& first, std::string_view expected) {
+  constexpr std::string_view kKey = "split.tensors.count";
+  const Value* value = find_value(first.header.metadata, kKey);
+  throw Error(fmt::format("{}: metadata key \"{}\": expected {}{}, found {}", first.name, kKey, expected,
+                          at_byte(value == nullptr ? std::nullopt : value->offset()), first.split.tensors));
+}
+
+void warn_of_ignored_keys(std::string_view first_name, const std::set<std::string>& keys) {
+  if (keys.empty()) return;
+  constexpr std::size_t kNamed = 10;
+  std::string list;
+  std::size_t count = 0;
+  for (const std::string& key : keys) {
+    if (++count > kNamed) break;
+    list += fmt::format("{}{}", count == 1 ? "" : ", ", key);
+  }
+  log().warn("{}: {} metadata {} only in later shards and ignored: {}{}", first_name, keys.size(),
+             keys.size() == 1 ? "key is" : "keys are", list, keys.size() > kNamed ? ", ..." : "");
+}
 
 std::vector<Shard> open_shards(const std::filesystem::path& path) {
   std::vector<Shard> shards;
@@ -62,31 +84,35 @@ std::vector<Shard> open_shards(const std::filesystem::path& path) {
     std::error_code ignored;
     if (std::filesystem::exists(sibling, ignored)) continue;
     if (++missing_count <= kNamed)
-      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", quote(sibling.native(), kPathLimit));
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name_for_messages(sibling));
   }
   if (missing_count != 0) {
     throw Error(fmt::format("{}: expected {} shards in its folder, found {} missing: {}{}", shards[0].name,
                             split.count, missing_count, missing, missing_count > kNamed ? ", ..." : ""));
   }
+  std::uint64_t tensors = shards[0].header.tensors.size();
+  std::set<std::string> ignored_keys;
   for (std::uint32_t number = 1; number < split.count; ++number) {
-    const Shard& shard = shards.emplace_back(shard_path(name->prefix, number, split.count));
-    const auto require = [&](std::string_view key, std::uint64_t expected, std::uint64_t found) {
-      if (expected == found) return;
+    Shard& shard = shards.emplace_back(shard_path(name->prefix, number, split.count));
+    require_shard(shard.split, shard.header, number, split, shard.name);
+    require_same_metadata(shards[0].header.metadata, shards[0].name, shard.header.metadata, shard.name,
+                          ignored_keys);
+    shard.header.metadata = {};  // or many shards would take as many times the memory
+    tensors += shard.header.tensors.size();
+    if (tensors > kMaxTensors) {
       throw Error(
-          fmt::format("{}: metadata key \"{}\": expected {}, found {}: it is not shard {} of this model",
-                      shard.name, key, expected, found, number + 1));
-    };
-    require("split.count", split.count, shard.split.count);
-    require("split.no", number, shard.split.number);
-    require("split.tensors.count", split.tensors, shard.split.tensors);
+          fmt::format("{}: tensor count: expected at most {} in all shards together, found {} up to this one",
+                      shard.name, kMaxTensors, tensors));
+    }
   }
+  warn_of_ignored_keys(shards[0].name, ignored_keys);
   return shards;
 }
 
 }  // namespace
 
 struct File::State {
-  std::filesystem::path path;
+  std::vector<std::filesystem::path> paths;  ///< by shard
   std::uint32_t version = 0;
   std::uint64_t alignment = 0;
   Metadata metadata;
@@ -105,10 +131,8 @@ File::~File() = default;
 File File::open(const std::filesystem::path& path, const OpenOptions& options) {
   std::vector<Shard> shards = open_shards(path);
   auto state = std::make_unique<State>();
-  state->path = path;
   state->version = shards[0].header.version;
   state->alignment = shards[0].header.alignment;
-  state->metadata = std::move(shards[0].header.metadata);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     for (TensorInfo& tensor : shards[i].header.tensors) {
       tensor.shard = static_cast<std::uint32_t>(i);
@@ -122,21 +146,28 @@ File File::open(const std::filesystem::path& path, const OpenOptions& options) {
     const auto [earlier, fresh] = state->by_name.emplace(tensor.name, i);
     if (!fresh) {
       throw Error(fmt::format(
-          "{}: tensor {}: expected each tensor once over all shards, found it again, first in {}",
-          shards[tensor.shard].name, quote(tensor.name), shards[state->tensors[earlier->second].shard].name));
+          "{}: tensor {}: expected each tensor once over all shards{}, found it again, first in {}",
+          shards[tensor.shard].name, quote(tensor.name), at_byte(tensor.declared_at),
+          shards[state->tensors[earlier->second].shard].name));
     }
   }
   if (shards.size() > 1 && shards[0].split.tensors != state->tensors.size()) {
-    throw Error(fmt::format(
-        "{}: metadata key \"split.tensors.count\": expected {} (the tensors of its {} shards), found {}",
-        shards[0].name, state->tensors.size(), shards.size(), shards[0].split.tensors));
+    refuse_tensor_count(
+        shards[0], fmt::format("{} (the tensors of its {} shards)", state->tensors.size(), shards.size()));
   }
-  for (const Shard& shard : shards) state->mappings.emplace_back(shard.file, options.map);
+  state->metadata = std::move(shards[0].header.metadata);
+  for (const Shard& shard : shards) {
+    state->paths.push_back(shard.file.path());
+    state->mappings.emplace_back(shard.file, options.map, shard.header.data_end);
+  }
   return File(std::move(state));
 }
 
 const std::filesystem::path& File::path() const {
-  return state_->path;
+  return state_->paths.front();
+}
+const std::filesystem::path& File::shard_path(std::uint32_t shard) const {
+  return state_->paths[shard];
 }
 std::uint32_t File::version() const {
   return state_->version;

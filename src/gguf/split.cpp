@@ -1,18 +1,18 @@
 #include "gguf/split.hpp"
 
-#include <algorithm>
-#include <array>
 #include <fmt/format.h>
+#include <unordered_map>
 
 #include <inferno/error.hpp>
 
 #include "gguf/limits.hpp"
-#include "platform/log.hpp"
+#include "gguf/refusal.hpp"
 #include "platform/quote.hpp"
 
 namespace inferno::gguf {
 namespace {
 
+constexpr std::string_view kPrefix = "split.";
 constexpr std::string_view kNumberKey = "split.no";
 constexpr std::string_view kCountKey = "split.count";
 constexpr std::string_view kTensorsKey = "split.tensors.count";
@@ -25,10 +25,8 @@ std::uint64_t whole_number(const Header& header, std::string_view key, std::uint
         fmt::format("{}: metadata key \"{}\": expected it in a split file, found none", file_name, key));
   const auto number = value->as_unsigned();
   if (!number || *number > limit) {
-    throw Error(fmt::format(
-        "{}: metadata key \"{}\": expected a whole number from 0 to {}, found {}", file_name, key, limit,
-        number ? std::to_string(*number)
-               : fmt::format("the type {} or a negative number", value_type_name(value->type()))));
+    throw Error(fmt::format("{}: metadata key \"{}\": expected a whole number from 0 to {}{}, found {}",
+                            file_name, key, limit, at_byte(value->offset()), describe(*value)));
   }
   return *number;
 }
@@ -60,10 +58,11 @@ Split read_split(const Header& header, std::string_view file_name) {
     return split;
   }
   split.number = static_cast<std::uint32_t>(whole_number(header, kNumberKey, kMaxShards, file_name));
-  split.tensors = whole_number(header, kTensorsKey, kMaxTensors * kMaxShards, file_name);
+  split.tensors = whole_number(header, kTensorsKey, kMaxTensors, file_name);
   if (split.number >= split.count) {
-    throw Error(fmt::format("{}: metadata key \"{}\": expected less than split.count = {}, found {}",
-                            file_name, kNumberKey, split.count, split.number));
+    throw Error(fmt::format("{}: metadata key \"{}\": expected less than split.count = {}{}, found {}",
+                            file_name, kNumberKey, split.count,
+                            at_byte(find_value(header.metadata, kNumberKey)->offset()), split.number));
   }
   return split;
 }
@@ -86,27 +85,36 @@ std::filesystem::path shard_path(const std::string& prefix, std::uint32_t number
   return fmt::format("{}-{:05}-of-{:05}.gguf", prefix, number + 1, count);
 }
 
-void check_trailing_bytes(const ByteSource& source, const Header& header, std::string_view file_name) {
-  const std::uint64_t size = source.size();
-  const std::uint64_t padded = align_up(header.data_end, header.alignment);
-  for (const std::uint64_t end : {header.data_end, padded}) {
-    if (end >= size || size - end < 4) continue;
-    std::array<char, 4> start{};
-    source.read(end, std::as_writable_bytes(std::span(start)));
-    if (std::string_view(start.data(), start.size()) != "GGUF") continue;
-    const Split split = read_split(header, file_name);
-    const std::string which =
-        split.count > 1 ? fmt::format("shard {} of {}", split.number + 1, split.count) : "a whole file";
+void require_shard(const Split& split, const Header& header, std::uint32_t number, const Split& expected,
+                   std::string_view file_name) {
+  const auto require = [&](std::string_view key, std::uint64_t wanted, std::uint64_t found) {
+    if (wanted == found) return;
+    const Value* value = find_value(header.metadata, key);
     throw Error(fmt::format(
-        "{}: expected the end of the file at byte {}, found {} trailing bytes that are another GGUF file: "
-        "this is {} with others joined to it by \"cat\"; load the first of the separate shards, or merge "
-        "them "
-        "with \"llama-gguf-split --merge FIRST-SHARD OUTPUT\"",
-        file_name, end, size - end, which));
-  }
-  if (size > padded) {
-    log().warn("{}: {} bytes follow the last tensor's end at byte {}; they are ignored", file_name,
-               size - padded, padded);
+        "{}: metadata key \"{}\": expected {}{}, found {}: it is not shard {} of this model", file_name, key,
+        wanted, at_byte(value == nullptr ? std::nullopt : value->offset()), found, number + 1));
+  };
+  require(kCountKey, expected.count, split.count);
+  require(kNumberKey, number, split.number);
+  require(kTensorsKey, expected.tensors, split.tensors);
+}
+
+void require_same_metadata(const Metadata& first, std::string_view first_name, const Metadata& later,
+                           std::string_view later_name, std::set<std::string>& keys_only_later) {
+  std::unordered_map<std::string_view, const Value*> values;
+  for (const auto& [key, value] : first) values.emplace(key, &value);
+  for (const auto& [key, value] : later) {
+    if (key.starts_with(kPrefix)) continue;
+    const auto found = values.find(key);
+    if (found == values.end()) {
+      if (key != kAlignmentKey && keys_only_later.size() < kMaxEntries) keys_only_later.insert(quote(key));
+      continue;
+    }
+    if (say_the_same(*found->second, value)) continue;
+    throw Error(fmt::format(
+        "{}: metadata key {}: expected {} as in {}{}, found {}{}: it is not a shard of the same model",
+        later_name, quote(key), describe(*found->second), first_name, at_byte(value.offset()),
+        describe(value), value.as_array() == nullptr ? "" : " with other elements"));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -35,9 +36,16 @@ std::optional<ShardName> parse_shard_name(const std::filesystem::path& path);
 
 std::filesystem::path shard_path(const std::string& prefix, std::uint32_t number, std::uint32_t count);
 
-/// Throws Error if another GGUF file follows this one's last tensor: shards joined with `cat`. Warns about
-/// other bytes.
-void check_trailing_bytes(const ByteSource& source, const Header& header, std::string_view file_name);
+/// Throws Error if a later shard does not say that it is number `number` of the split that the first belongs
+/// to.
+void require_shard(const Split& split, const Header& header, std::uint32_t number, const Split& expected,
+                   std::string_view file_name);
+
+/// Throws Error if a later shard contradicts the first one's metadata: a key that both have, other than
+/// `split.*`, must have the same value. Adds the keys that only the later one has, quoted, to
+/// `keys_only_later`; an alignment is a shard's own.
+void require_same_metadata(const Metadata& first, std::string_view first_name, const Metadata& later,
+                           std::string_view later_name, std::set<std::string>& keys_only_later);
 
 /// Throws Error if the file at `path` is not the first shard, and says which file is.
 void require_first_shard(const Split& split, const std::filesystem::path& path, std::string_view file_name);

@@ -41,6 +41,22 @@ std::size_t value_type_bytes(ValueType type) {
   return index < kValueTypes ? kTypes[index].bytes : 0;
 }
 
+std::size_t element_bytes(ValueType type) {
+  if (type == ValueType::string) return sizeof(std::string);
+  if (type == ValueType::array) return sizeof(Array);
+  return value_type_bytes(type);
+}
+
+bool Array::operator==(const Array& other) const {
+  return element_type == other.element_type && elements == other.elements;
+}
+
+bool say_the_same(const Value& a, const Value& b) {
+  if (a.as_unsigned() && a.as_unsigned() == b.as_unsigned()) return true;
+  if (a.as_signed() && a.as_signed() == b.as_signed()) return true;
+  return a.storage() == b.storage();
+}
+
 std::optional<std::uint64_t> Value::as_unsigned() const {
   return std::visit(
       [](const auto& value) -> std::optional<std::uint64_t> {

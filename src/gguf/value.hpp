@@ -37,6 +37,9 @@ std::string_view value_type_name(ValueType type);
 /// Bytes of one number or boolean in the file; 0 for strings and arrays, whose lengths stand before them.
 std::size_t value_type_bytes(ValueType type);
 
+/// Bytes of one element of an array in memory, texts and nested elements not counted.
+std::size_t element_bytes(ValueType type);
+
 /// An array, stored flat by element type so that its memory is in proportion to its bytes in the file.
 /// Booleans are stored as bytes.
 struct Array {
@@ -50,9 +53,10 @@ struct Array {
   std::size_t size() const {
     return std::visit([](const auto& list) { return list.size(); }, elements);
   }
+  bool operator==(const Array& other) const;
 };
 
-/// One metadata value.
+/// One metadata value, and where it stands in its file.
 class Value {
  public:
   using Storage =
@@ -61,11 +65,16 @@ class Value {
 
   template <typename T>
     requires std::constructible_from<Storage, T>
-  Value(T value) : storage_(std::move(value)) {}  // NOLINT(google-explicit-constructor): a value is a value
+  // NOLINTNEXTLINE(google-explicit-constructor): a value is a value
+  Value(T value, std::optional<std::uint64_t> offset = std::nullopt)
+      : storage_(std::move(value)), offset_(offset) {}
 
   /// Alternatives stand in the order of ValueType.
   ValueType type() const { return static_cast<ValueType>(storage_.index()); }
   const Storage& storage() const { return storage_; }
+  /// The byte of the file at which it starts (a string or an array: its length or element type); nothing for
+  /// a value that was made in memory.
+  std::optional<std::uint64_t> offset() const { return offset_; }
 
   /// Any integer type holding a value >= 0.
   std::optional<std::uint64_t> as_unsigned() const;
@@ -79,7 +88,11 @@ class Value {
 
  private:
   Storage storage_;
+  std::optional<std::uint64_t> offset_;
 };
+
+/// Whether two values say the same, wherever they stand: integers of different types do if they are equal.
+bool say_the_same(const Value& a, const Value& b);
 
 /// Key and value, in file order.
 using Metadata = std::vector<std::pair<std::string, Value>>;

@@ -37,16 +37,25 @@ class Bytes {
   void pad(std::uint64_t alignment) { bytes_.resize(align_up(bytes_.size(), alignment)); }
   std::span<const std::byte> get() const { return std::as_bytes(std::span(bytes_)); }
 
-  /// Counts strings and arrays inside arrays; false once there are more than the reader takes.
-  bool count_nested(std::uint64_t count) {
-    nested_ += count;
-    return nested_ <= kMaxStrings;
-  }
+  /// What the reader will count: it refuses more.
+  MetadataBudget& budget() { return budget_; }
 
  private:
   std::string bytes_;
-  std::uint64_t nested_ = 0;
+  MetadataBudget budget_;
 };
+
+void take_bytes(Bytes& out, std::uint64_t bytes, std::string_view key) {
+  if (out.budget().take_bytes(bytes)) return;
+  throw Error(
+      fmt::format("metadata key {}: expected at most {} bytes of memory for all keys and values, found more",
+                  quote(key), kMaxValueBytes));
+}
+
+void write_text(Bytes& out, std::string_view text, std::string_view key) {
+  take_bytes(out, MetadataBudget::text_bytes(text.size()), key);
+  out.text(text);
+}
 
 /// The place of an element type's list among the alternatives of Array::elements.
 std::size_t list_index(ValueType type) {
@@ -65,18 +74,18 @@ void write_array(Bytes& out, const Array& array, std::string_view key, std::uint
     throw Error(fmt::format("metadata key {}: expected arrays nested at most {} deep, found more", quote(key),
                             kMaxArrayDepth));
   }
-  if (value_type_bytes(array.element_type) == 0 && !out.count_nested(array.size())) {
-    throw Error(
-        fmt::format("metadata key {}: expected at most {} strings and arrays in all arrays, found more",
-                    quote(key), kMaxStrings));
+  if (!out.budget().take_elements(array.size())) {
+    throw Error(fmt::format("metadata key {}: expected at most {} elements in all arrays, found more",
+                            quote(key), kMaxElements));
   }
+  take_bytes(out, MetadataBudget::array_bytes(array.size(), element_bytes(array.element_type)), key);
   out.number(static_cast<std::uint32_t>(array.element_type));
   out.number(static_cast<std::uint64_t>(array.size()));
   std::visit(
       [&](const auto& list) {
         using T = typename std::decay_t<decltype(list)>::value_type;
         if constexpr (std::is_same_v<T, std::string>) {
-          for (const std::string& text : list) out.text(text);
+          for (const std::string& text : list) write_text(out, text, key);
         } else if constexpr (std::is_same_v<T, Array>) {
           for (const Array& element : list) write_array(out, element, key, depth + 1);
         } else {
@@ -94,13 +103,14 @@ void write_array(Bytes& out, const Array& array, std::string_view key, std::uint
 }
 
 void write_entry(Bytes& out, const std::string& key, const Value& value) {
-  out.text(key);
+  take_bytes(out, MetadataBudget::kEntryBytes, key);
+  write_text(out, key, key);
   out.number(static_cast<std::uint32_t>(value.type()));
   std::visit(
       [&](const auto& stored) {
         using T = std::decay_t<decltype(stored)>;
         if constexpr (std::is_same_v<T, std::string>) {
-          out.text(stored);
+          write_text(out, stored, key);
         } else if constexpr (std::is_same_v<T, Array>) {
           write_array(out, stored, key, 1);
         } else if constexpr (std::is_same_v<T, bool>) {

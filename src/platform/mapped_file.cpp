@@ -83,12 +83,12 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> target) const {
   }
 }
 
-MappedFile::MappedFile(const InputFile& file, bool map) {
-  if (file.size() > std::numeric_limits<std::size_t>::max()) {
+MappedFile::MappedFile(const InputFile& file, bool map, std::uint64_t bytes) {
+  if (bytes > std::numeric_limits<std::size_t>::max()) {
     throw Error(fmt::format("{}: {} bytes are more than this system can address",
-                            quote(file.path().native(), kPathLimit), file.size()));
+                            quote(file.path().native(), kPathLimit), bytes));
   }
-  const auto size = static_cast<std::size_t>(file.size());
+  const auto size = static_cast<std::size_t>(bytes);
   if (size == 0) return;  // an empty mapping is an error to the system; an empty span is what it means
   if (map) {
     void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor_.get(), 0);

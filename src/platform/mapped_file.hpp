@@ -29,14 +29,16 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// All bytes of a file, read-only, at an address aligned to a page.
+/// The bytes of a file, or the first of them, read-only, at an address aligned to a page.
 /// A mapped file must not be shortened by others while it is in use: the system then kills the process on
 /// access. Nothing portable prevents that; `map = false` is immune.
 class MappedFile {
  public:
   /// Maps the file, or with `map = false` reads it into memory. A file system that cannot map is read
   /// instead, with a warning. Throws Error if there is not enough memory or the file cannot be read whole.
-  explicit MappedFile(const InputFile& file, bool map = true);
+  explicit MappedFile(const InputFile& file, bool map = true) : MappedFile(file, map, file.size()) {}
+  /// The same for its first `bytes` bytes, at most its size.
+  MappedFile(const InputFile& file, bool map, std::uint64_t bytes);
   /// The same for a path.
   static MappedFile open(const std::filesystem::path& path, bool map = true);
 

@@ -38,10 +38,15 @@ void open_file(std::span<const std::byte> bytes, bool map) {
     require(file.find_tensor(tensor.name) == &tensor);
     const auto data = file.data(tensor);
     require(data.size() == tensor.bytes);
+    require(tensor.declared_at < bytes.size());
+    if (tensor.format == nullptr) continue;
     std::vector<float> values(tensor.bytes / tensor.format->block_bytes * tensor.format->block_elements);
     tensor.format->decode(data.data(), tensor.bytes / tensor.format->block_bytes, values.data());
   }
-  for (const auto& [key, value] : file.metadata()) require(file.find(key) == &value);
+  for (const auto& [key, value] : file.metadata()) {
+    require(file.find(key) == &value);
+    require(value.offset() < bytes.size());
+  }
   static_cast<void>(gguf::describe_text(file));
   static_cast<void>(gguf::describe_json(file));
 }

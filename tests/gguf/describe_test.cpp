@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gguf/writer.hpp"
+#include "support/gguf_bytes.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace inferno::test {
@@ -103,6 +104,42 @@ TEST(DescribeText, EmptyFile) {
   const auto json = nlohmann::json::parse(gguf::describe_json(file));
   EXPECT_EQ(json["metadata"], nlohmann::json::object());
   EXPECT_EQ(json["tensors"], nlohmann::json::array());
+}
+
+std::string two_types() {
+  return GgufBytes::header(2, 0).tensor("a", {8}, 0, 0).tensor("b", {256, 2}, 12, 32).pad().zeros(320).get();
+}
+
+TEST(Describe, TypesThatCannotBeRun) {
+  const TemporaryFolder folder;
+  const auto file = gguf::File::open(folder.write("x.gguf", two_types()));
+  EXPECT_THAT(gguf::describe_text(file),
+              AllOf(HasSubstr("  b     q4_k  [256, 2]"), HasSubstr("2 tensors, 520 parameters, 320 bytes"),
+                    HasSubstr("  f32: 1 tensors, 32 bytes\n"),
+                    HasSubstr("  q4_k: 1 tensors, 288 bytes; inferno cannot run this type\n")));
+  const auto json = nlohmann::json::parse(gguf::describe_json(file));
+  EXPECT_EQ(json["tensors"][1], nlohmann::json({{"name", "b"},
+                                                {"type", "q4_k"},
+                                                {"shape", {256, 2}},
+                                                {"offset", 32},
+                                                {"bytes", 288},
+                                                {"supported", false}}));
+  EXPECT_FALSE(json["tensors"][0].contains("supported"));
+}
+
+// Eight levels of eight elements would show two million.
+TEST(DescribeText, ArraysInArraysAreNamedOnly) {
+  const TemporaryFolder folder;
+  gguf::Writer writer;
+  Array deep{ValueType::u8, std::vector<std::uint8_t>(8)};
+  for (int level = 0; level < 5; ++level) deep = Array{ValueType::array, std::vector<Array>(8, deep)};
+  writer.add("deep", deep);
+  writer.add("short", 1U);
+  writer.write(folder / "x.gguf");
+  const auto text = gguf::describe_text(gguf::File::open(folder / "x.gguf"));
+  EXPECT_THAT(text, HasSubstr("array[8]  [array[8], array[8], "));
+  EXPECT_LT(text.size(), 500U);
+  EXPECT_THAT(text, HasSubstr("u32       1\n"));
 }
 
 TEST(Describe, SplitFilesNameTheShard) {

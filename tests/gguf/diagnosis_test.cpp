@@ -59,17 +59,13 @@ TEST(Version, BigEndian) {
 }
 
 TEST(UnknownType, NamesTheTensorTheNumberAndWhatIsAccepted) {
-  for (const std::uint32_t type : {3U, 4U, 5U, 7U, 12U, 14U, 24U, 31U, 39U, 42U, 1000U, 1U << 31U, ~0U}) {
+  for (const std::uint32_t type : {37U, 38U, 43U, 142U, 1000U, 1U << 31U, ~0U}) {
     EXPECT_THAT(
         refusal_of_bytes(
             GgufBytes::header(1, 0).tensor("blk.0.attn_q.weight", {256}, type, 0).pad().zeros(1024).get()),
-        AllOf(HasSubstr("tensor \"blk.0.attn_q.weight\": type"), HasSubstr(fmt::format("found {} (", type)),
+        AllOf(HasSubstr("tensor \"blk.0.attn_q.weight\": type"), HasSubstr(fmt::format("found {}", type)),
               HasSubstr("f32 (0), f16 (1), q4_0 (2), q5_0 (6), q8_0 (8), bf16 (30)"), HasSubstr("byte 63,")));
   }
-  EXPECT_THAT(refusal_of_bytes(GgufBytes::header(1, 0).tensor("w", {256}, 39, 0).pad().zeros(1024).get()),
-              HasSubstr("39 (mxfp4)"));
-  EXPECT_THAT(refusal_of_bytes(GgufBytes::header(1, 0).tensor("w", {256}, 4, 0).pad().zeros(1024).get()),
-              HasSubstr("4 (q4_2, removed)"));
 }
 
 TEST(NotGguf, LooksLike) {

@@ -1,6 +1,8 @@
 // Field case G1: tiny files that announce huge counts and lengths, and the guard that honest ones load fast.
 
 #include <chrono>
+#include <fmt/format.h>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -190,31 +192,99 @@ TEST(HostileCounts, Booleans) {
                                                              HasSubstr("byte 9048,"), HasSubstr("found 2")));
 }
 
-// A file that is really large pays for its checks in neither memory nor time.
-TEST(HostileCounts, AFaultAfterHundredsOfMegabytes) {
+constexpr std::uint64_t kMegabyte = 1U << 20U;
+
+/// A sparse file of `size` bytes that starts with these and goes on with zeros.
+std::string refusal_of_sparse(const GgufBytes& start, std::uint64_t size) {
   const TemporaryFolder folder;
-  const auto path = folder / "x.gguf";
-  const auto with_array = [&](ValueType type, std::uint64_t size, std::uint64_t bytes) {
-    folder.write("x.gguf",
-                 GgufBytes::header(0, 2).key("a", ValueType::array).number(type).number(size).get());
-    std::filesystem::resize_file(path,
-                                 std::filesystem::file_size(path) + bytes + 60);  // zeros, and no second key
-    return refusal(path);
-  };
-  constexpr std::uint64_t kMegabyte = 1U << 20U;
-  EXPECT_THAT(with_array(ValueType::f32, 256 * kMegabyte, 1024 * kMegabyte),
-              HasSubstr("metadata entry 2 of 2: key"));
-  EXPECT_THAT(with_array(ValueType::boolean, 256 * kMegabyte, 256 * kMegabyte),
-              HasSubstr("metadata entry 2 of 2: key"));
-  EXPECT_THAT(with_array(ValueType::string, 4 * kMegabyte, 32 * kMegabyte),
-              HasSubstr("metadata entry 2 of 2: key"));
-  EXPECT_THAT(with_array(ValueType::string, 5 * kMegabyte, 40 * kMegabyte),
-              HasSubstr("at most 4194304 strings"));
-  EXPECT_THAT(with_array(ValueType::array, 4 * kMegabyte, 48 * kMegabyte),
-              HasSubstr("metadata entry 2 of 2: key"));
-  folder.write("x.gguf", GgufBytes::header(0, 2).key("a", ValueType::string).number(512 * kMegabyte).get());
-  std::filesystem::resize_file(path, 600 * kMegabyte);
-  EXPECT_THAT(refusal(path), HasSubstr("metadata entry 2 of 2: key"));
+  const auto path = folder.write("x.gguf", start.get());
+  std::filesystem::resize_file(path, size);
+  return refusal(path);
+}
+
+GgufBytes array_of(ValueType type, std::uint64_t size, std::uint64_t entries = 1) {
+  return GgufBytes::header(0, entries).key("general.name", ValueType::array).number(type).number(size);
+}
+
+// Files that really hold what they announce: nothing in them is malformed, there is only too much of it.
+TEST(HostileSizes, AString) {
+  constexpr std::uint64_t kLength = (std::uint64_t{1} << 31U) - 200;
+  const auto start = GgufBytes::header(0, 1).key("general.name", ValueType::string).number(kLength);
+  for (const std::uint64_t size : {std::uint64_t{1} << 31U, std::uint64_t{1} << 41U}) {
+    EXPECT_THAT(refusal_of_sparse(start, size),
+                AllOf(HasSubstr("metadata key \"general.name\": value"),
+                      HasSubstr("at most 134217728 bytes of memory for all keys and values at byte 48,"),
+                      HasSubstr("found a string of 2147483448 bytes")));
+  }
+}
+
+TEST(HostileSizes, AnArrayOfNumbers) {
+  EXPECT_THAT(refusal_of_sparse(array_of(ValueType::u8, 2047 * kMegabyte), 2048 * kMegabyte),
+              AllOf(HasSubstr("metadata key \"general.name\": array length"),
+                    HasSubstr("at most 4194304 elements in all arrays of the file at byte 52,"),
+                    HasSubstr("found 2146435072 after 0 others")));
+  EXPECT_THAT(refusal_of_sparse(array_of(ValueType::boolean, 256 * kMegabyte), 300 * kMegabyte),
+              HasSubstr("at most 4194304 elements"));
+  EXPECT_THAT(refusal_of_sparse(array_of(ValueType::f64, 4 * kMegabyte + 1), 64 * kMegabyte),
+              HasSubstr("at most 4194304 elements"));
+}
+
+TEST(HostileSizes, ManyEmptyStringsOrArrays) {
+  EXPECT_THAT(refusal_of_sparse(array_of(ValueType::string, 4 * kMegabyte), 33 * kMegabyte),
+              AllOf(HasSubstr("metadata key \"general.name\": array length"),
+                    HasSubstr("at most 134217728 bytes of memory for all keys and values at byte 52,"),
+                    HasSubstr("found an array of 4194304 elements of type string after 128 bytes")));
+  EXPECT_THAT(refusal_of_sparse(array_of(ValueType::array, 4 * kMegabyte), 49 * kMegabyte),
+              AllOf(HasSubstr("at most 134217728 bytes"), HasSubstr("4194304 elements of type array")));
+  EXPECT_THAT(refusal_of_sparse(array_of(ValueType::string, 5 * kMegabyte), 41 * kMegabyte),
+              HasSubstr("at most 4194304 elements"));
+}
+
+TEST(HostileSizes, ManyThatAreAllowedOneByOne) {
+  // Three strings of 50 MB: the third is one too many.
+  auto strings = GgufBytes::header(0, 3);
+  const TemporaryFolder folder;
+  const auto path = folder.write("x.gguf", "");
+  std::ofstream file(path, std::ios::binary);
+  std::string bytes = strings.get();
+  for (const char* key : {"a", "b", "c"}) {
+    bytes += GgufBytes().key(key, ValueType::string).number(50 * kMegabyte).get();
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file.seekp(static_cast<std::streamoff>(50 * kMegabyte), std::ios::cur);
+    bytes.clear();
+  }
+  file << std::string(64, '\0');
+  file.close();
+  EXPECT_THAT(refusal(path),
+              AllOf(HasSubstr("metadata key \"c\": value"), HasSubstr("at most 134217728 bytes"),
+                    HasSubstr("found a string of 52428800 bytes after 104858048 bytes")));
+}
+
+TEST(HostileSizes, LongKeys) {
+  constexpr int kKeys = 2100;  // of 64 KiB
+  auto bytes = GgufBytes::header(0, kKeys);
+  std::string key(65535, 'k');
+  for (int i = 0; i < kKeys; ++i) {
+    key.replace(0, 5, fmt::format("{:5}", i));
+    bytes.entry(key, ValueType::u8, std::uint8_t{0});
+  }
+  EXPECT_THAT(
+      refusal_of_bytes(bytes.get()),
+      AllOf(HasSubstr("metadata entry "), HasSubstr("key: expected at most 134217728 bytes of memory"),
+            HasSubstr("a key of 65535 bytes")));
+}
+
+// What follows the tensors is not read into memory either.
+TEST(HostileSizes, BytesAfterTheLastTensor) {
+  const TemporaryFolder folder;
+  const auto path =
+      folder.write("x.gguf", GgufBytes::header(1, 0).tensor("a", {8}, 0, 0).pad().zeros(32).get());
+  std::filesystem::resize_file(path, std::uint64_t{1} << 41U);
+  for (const bool map : {true, false}) {
+    const ChildResult result = run_in_child([&] { gguf::File::open(path, {map}); }, 16 * kMegabyte);
+    EXPECT_EQ(result.outcome, Outcome::returned) << result.message;
+    EXPECT_LT(result.peak_growth, (kMemoryIsLimited ? 16 : 128) * kMegabyte);
+  }
 }
 
 TEST(HostileCounts, MessagesShowNamesPrintablyAndShortened) {
@@ -222,6 +292,27 @@ TEST(HostileCounts, MessagesShowNamesPrintablyAndShortened) {
   const std::string message = refusal_of_bytes(GgufBytes::header(0, 1).key(key, 13U).zeros(8).get());
   EXPECT_THAT(message, AllOf(HasSubstr("\"\\x1b[31m\\n\\r\\t\\x07kkk"), HasSubstr("...\" (50011 bytes)")));
   EXPECT_LT(message.size(), 400U);
+}
+
+TEST(HonestCounts, AVocabularyOfAMillionLoads) {
+  constexpr std::size_t kTokens = 1'000'000;
+  const TemporaryFolder folder;
+  gguf::Writer writer;
+  std::vector<std::string> tokens;
+  std::vector<std::string> merges;
+  for (std::size_t i = 0; i < kTokens; ++i) {
+    tokens.push_back(fmt::format("token{}", i));
+    merges.push_back(fmt::format("left{} right{}", i, i / 100));
+  }
+  writer.add("tokenizer.ggml.tokens", gguf::Array{ValueType::string, tokens});
+  writer.add("tokenizer.ggml.scores", gguf::Array{ValueType::f32, std::vector<float>(kTokens)});
+  writer.add("tokenizer.ggml.token_type", gguf::Array{ValueType::i32, std::vector<std::int32_t>(kTokens)});
+  writer.add("tokenizer.ggml.merges", gguf::Array{ValueType::string, std::move(merges)});
+  writer.add("tokenizer.chat_template", std::string(1U << 20U, 'x'));
+  writer.write(folder / "x.gguf");
+  const auto file = gguf::File::open(folder / "x.gguf");
+  EXPECT_EQ(std::get<std::vector<std::string>>(file.find("tokenizer.ggml.tokens")->as_array()->elements),
+            tokens);
 }
 
 TEST(HonestCounts, A152ThousandTokenVocabularyLoadsFast) {

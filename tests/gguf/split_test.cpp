@@ -5,6 +5,8 @@
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,9 @@
 #include "gguf/reader.hpp"
 #include "gguf/refusal.hpp"
 #include "gguf/writer.hpp"
+#include "platform/log.hpp"
+#include "support/child.hpp"
+#include "support/gguf_bytes.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace inferno::test {
@@ -33,6 +38,7 @@ struct Change {
   std::uint16_t number_bias = 0;
   int tensor_count_bias = 0;
   bool numbers = true;
+  std::function<void(int shard, gguf::Writer& writer)> add_metadata = [](int, gguf::Writer&) {};
 };
 
 /// The shipped model, split as llama-gguf-split does it: metadata in the first shard, tensors in file order.
@@ -46,6 +52,7 @@ class SplitFile : public ::testing::Test {
     if (shard == 0) {
       for (const auto& [key, value] : whole_.metadata()) writer.add(key, value);
     }
+    change.add_metadata(shard, writer);
     if (change.numbers) writer.add("split.no", static_cast<std::uint16_t>(shard + change.number_bias));
     writer.add("split.count", kShards);
     writer.add("split.tensors.count",
@@ -181,7 +188,107 @@ TEST_F(SplitFile, SwappedShards) {
   std::filesystem::rename(folder_ / shard_name(3), folder_ / shard_name(2));
   std::filesystem::rename(folder_ / "x", folder_ / shard_name(3));
   EXPECT_THAT(failure(folder_ / shard_name(1)),
-              AllOf(HasSubstr(shard_name(2)), HasSubstr("\"split.no\": expected 1, found 2")));
+              AllOf(HasSubstr(shard_name(2)), HasSubstr("\"split.no\": expected 1 at byte")));
+}
+
+/// Shards of which the second has also this key.
+Change in_second_shard(const std::string& key, const gguf::Value& value) {
+  Change change;
+  change.add_metadata = [=](int shard, gguf::Writer& writer) {
+    if (shard == 1) writer.add(key, value);
+  };
+  return change;
+}
+
+TEST_F(SplitFile, AShardThatContradictsTheFirst) {
+  write_shards(in_second_shard("general.architecture", std::string("llama")));
+  EXPECT_THAT(failure(folder_ / shard_name(1)),
+              AllOf(testing::StartsWith("\"" + (folder_ / shard_name(2)).native()),
+                    HasSubstr("metadata key \"general.architecture\": expected \"qwen3\" as in"),
+                    HasSubstr(shard_name(1)), HasSubstr("at byte 56, found \"llama\""),
+                    HasSubstr("not a shard of the same model")));
+  write_shards(in_second_shard("qwen3.block_count", 77U));
+  EXPECT_THAT(failure(folder_ / shard_name(1)),
+              HasSubstr("metadata key \"qwen3.block_count\": expected 10 as in"));
+  const auto* tokens = whole_.find("tokenizer.ggml.tokens")->as_array();
+  auto others = std::get<std::vector<std::string>>(tokens->elements);
+  others.back() += "x";
+  write_shards(in_second_shard("tokenizer.ggml.tokens", gguf::Array{gguf::ValueType::string, others}));
+  EXPECT_THAT(failure(folder_ / shard_name(1)),
+              AllOf(HasSubstr("\"tokenizer.ggml.tokens\""),
+                    HasSubstr("found an array of 8192 string with other elements")));
+}
+
+TEST_F(SplitFile, AShardThatRepeatsWhatTheFirstSays) {
+  Change change;
+  change.add_metadata = [&](int shard, gguf::Writer& writer) {
+    if (shard == 0) return;
+    for (const auto& [key, value] : whole_.metadata()) writer.add(key, value);
+  };
+  write_shards(change);
+  expect_equal_to_whole(gguf::File::open(folder_ / shard_name(1)));
+  write_shards(in_second_shard("qwen3.block_count", std::int64_t{10}));
+  expect_equal_to_whole(gguf::File::open(folder_ / shard_name(1)));
+}
+
+TEST_F(SplitFile, KeysThatOnlyALaterShardHasAreIgnoredWithOneWarning) {
+  Change change;
+  change.add_metadata = [](int shard, gguf::Writer& writer) {
+    if (shard == 0) return;
+    writer.add("general.strange", static_cast<std::uint32_t>(shard));
+    if (shard == 2) writer.add("general.other", 1U);
+  };
+  write_shards(change);
+  std::ostringstream text;
+  log().sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+  const auto file = gguf::File::open(folder_ / shard_name(1));
+  log().sinks().pop_back();
+  EXPECT_EQ(file.find("general.strange"), nullptr);
+  EXPECT_THAT(
+      text.str(),
+      HasSubstr(
+          "2 metadata keys are only in later shards and ignored: \"general.other\", \"general.strange\""));
+  const std::string lines = text.str();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1);
+}
+
+TEST_F(SplitFile, ATensorIsFoundInItsShard) {
+  write_shards();
+  const auto file = gguf::File::open(folder_ / shard_name(1));
+  EXPECT_EQ(file.path(), folder_ / shard_name(1));
+  EXPECT_EQ(file.shard_path(file.tensors().back().shard), folder_ / shard_name(3));
+}
+
+// If all were kept they would take 150 MB.
+TEST_F(SplitFile, MetadataOfLaterShardsTakesNoMemoryForLong) {
+  constexpr std::uint16_t kMany = 16;
+  for (std::uint16_t shard = 0; shard < kMany; ++shard) {
+    gguf::Writer writer;
+    writer.add("split.no", shard);
+    writer.add("split.count", kMany);
+    writer.add("split.tensors.count", std::int32_t{0});
+    if (shard != 0) writer.add("text", std::string(std::size_t{10} << 20U, 'x'));
+    writer.write(folder_ / shard_name(shard + 1, kMany));
+  }
+  const ChildResult result = run_in_child([&] { gguf::File::open(folder_ / shard_name(1, kMany)); },
+                                          std::size_t{512} << 20U);  // the files are mapped, too
+  EXPECT_EQ(result.outcome, Outcome::returned) << result.message;
+  EXPECT_LT(result.peak_growth, std::size_t{kMemoryIsLimited ? 64U : 1024U} << 20U);
+}
+
+TEST(TrailingBytes, AreReportedForWhatTheyFollow) {
+  const TemporaryFolder folder;
+  const auto warning = [&](const std::string& bytes) {
+    std::ostringstream text;
+    log().sinks().push_back(std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
+    gguf::File::open(folder.write("x.gguf", bytes + std::string(128, '\1')));
+    log().sinks().pop_back();
+    return text.str();
+  };
+  EXPECT_THAT(warning(GgufBytes::header(0, 0).pad().get()),
+              HasSubstr("128 bytes follow the end of the header, which declares no tensor, at byte 32"));
+  EXPECT_THAT(warning(GgufBytes::header(1, 0).tensor("a", {8}, 0, 0).pad().zeros(32).get()),
+              HasSubstr("128 bytes follow the end of the last tensor at byte 96"));
 }
 
 TEST_F(SplitFile, FirstShardSwappedWithAnother) {
@@ -211,8 +318,8 @@ TEST_F(SplitFile, TensorCountOffByOne) {
     write_shards({.tensor_count_bias = bias});
     EXPECT_THAT(
         failure(folder_ / shard_name(1)),
-        HasSubstr(fmt::format("\"split.tensors.count\": expected 112 (the tensors of its 3 shards), found {}",
-                              112 + bias)));
+        AllOf(HasSubstr("\"split.tensors.count\": expected 112 (the tensors of its 3 shards) at byte"),
+              HasSubstr(fmt::format("found {}", 112 + bias))));
   }
 }
 
@@ -220,7 +327,7 @@ TEST_F(SplitFile, TensorCountDiffersBetweenShards) {
   write_shards();
   write_shard(shard_name(2), 1, 10, 70, {.tensor_count_bias = 1});
   EXPECT_THAT(failure(folder_ / shard_name(1)),
-              AllOf(HasSubstr(shard_name(2)), HasSubstr("\"split.tensors.count\": expected 112, found 113")));
+              AllOf(HasSubstr(shard_name(2)), HasSubstr("\"split.tensors.count\": expected 112 at byte")));
 }
 
 TEST_F(SplitFile, TensorInTwoShards) {
@@ -302,8 +409,10 @@ TEST_F(SplitFile, BadSplitKeys) {
     writer.write(folder_ / shard_name(1));
     return refusal(folder_ / shard_name(1));
   };
-  EXPECT_THAT(message(3U, 3U, 1U), HasSubstr("\"split.no\": expected less than split.count = 3, found 3"));
-  EXPECT_THAT(message(0U, std::string("3"), 1U), AllOf(HasSubstr("\"split.count\""), HasSubstr("string")));
+  EXPECT_THAT(message(3U, 3U, 1U),
+              HasSubstr("\"split.no\": expected less than split.count = 3 at byte 44, found 3"));
+  EXPECT_THAT(message(0U, std::string("3"), 1U),
+              AllOf(HasSubstr("\"split.count\""), HasSubstr("found \"3\"")));
   EXPECT_THAT(message(0U, 70000U, 1U), AllOf(HasSubstr("\"split.count\""), HasSubstr("found 70000")));
   EXPECT_THAT(message(0U, -1, 1U), HasSubstr("\"split.count\""));
   EXPECT_THAT(message(0U, 3U, -1), HasSubstr("\"split.tensors.count\""));

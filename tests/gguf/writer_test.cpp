@@ -97,6 +97,39 @@ TEST(Writer, KeepsEveryValueType) {
   EXPECT_EQ(file.find("absent"), nullptr);
 }
 
+TEST(Value, KnowsWhereItStands) {
+  const TemporaryFolder folder;
+  gguf::Writer writer;
+  writer.add("a", 7U);
+  writer.add("b", std::string("text"));
+  writer.add("c", Array{ValueType::u8, std::vector<std::uint8_t>{1}});
+  writer.write(folder / "x.gguf");
+  const std::string bytes = read_file(folder / "x.gguf");
+  const auto file = gguf::File::open(folder / "x.gguf");
+  const auto a = file.find("a")->offset();
+  ASSERT_TRUE(a);
+  EXPECT_EQ(bytes.substr(*a, 4), std::string("\7\0\0\0", 4));
+  EXPECT_EQ(bytes.substr(*file.find("b")->offset(), 12), std::string("\4\0\0\0\0\0\0\0text", 12));
+  const std::string array("\0\0\0\0\1\0\0\0\0\0\0\0\1", 13);  // element type, length, element
+  EXPECT_EQ(bytes.substr(*file.find("c")->offset(), 13), array);
+  EXPECT_EQ(Value(7U).offset(), std::nullopt);
+}
+
+TEST(Value, SaysTheSame) {
+  EXPECT_TRUE(say_the_same(Value(2U), Value(std::uint64_t{2})));
+  EXPECT_TRUE(say_the_same(Value(-2), Value(std::int64_t{-2})));
+  EXPECT_TRUE(say_the_same(Value(2U, 10), Value(2U, 20)));
+  EXPECT_FALSE(say_the_same(Value(2U), Value(3U)));
+  EXPECT_FALSE(say_the_same(Value(2U), Value(2.0F)));
+  EXPECT_FALSE(say_the_same(Value(1U), Value(true)));
+  EXPECT_FALSE(say_the_same(Value("a"), Value("b")));
+  const Array list{ValueType::array, std::vector<Array>{{ValueType::string, std::vector<std::string>{"x"}}}};
+  Array other = list;
+  EXPECT_TRUE(say_the_same(Value(list), Value(other)));
+  std::get<std::vector<Array>>(other.elements)[0].elements = std::vector<std::string>{"y"};
+  EXPECT_FALSE(say_the_same(Value(list), Value(other)));
+}
+
 TEST(Writer, KeepsArraysOfEveryElementType) {
   const Array arrays[] = {
       {ValueType::u8, std::vector<std::uint8_t>{0, 255}},
@@ -260,7 +293,13 @@ TEST(Writer, RefusesWhatTheReaderWould) {
   EXPECT_THAT(message([](W w) {
                 w.add("a", Array{ValueType::string, std::vector<std::string>((4U << 20U) + 1)});
               }),
-              HasSubstr("at most 4194304 strings and arrays"));
+              HasSubstr("at most 4194304 elements in all arrays"));
+  EXPECT_THAT(message([](W w) { w.add("a", std::string(128U << 20U, 'x')); }),
+              HasSubstr("metadata key \"a\": expected at most 134217728 bytes of memory"));
+  EXPECT_THAT(message([](W w) {
+                w.add("a", Array{ValueType::string, std::vector<std::string>(4U << 20U)});
+              }),
+              HasSubstr("metadata key \"a\": expected at most 134217728 bytes of memory"));
   EXPECT_THAT(message([](W w) {
                 for (int i = 0; i < 65536; ++i) w.add(std::to_string(i), true);
               }),
