@@ -1,13 +1,14 @@
 #include "model/config.hpp"
 
-#include <array>
-#include <cmath>
 #include <fmt/format.h>
 #include <string_view>
 
+#include <inferno/error.hpp>
+
+#include "gguf/refusal.hpp"
+#include "model/foreign_settings.hpp"
 #include "model/metadata_reader.hpp"
 #include "model/rope_metadata.hpp"
-#include "platform/log.hpp"
 #include "platform/quote.hpp"
 
 namespace inferno {
@@ -23,91 +24,45 @@ constexpr std::uint32_t kMaxHeads = 1U << 16U;
 constexpr std::uint32_t kMaxContext = 1U << 30U;
 constexpr std::uint64_t kMaxVocabulary = 1U << 30U;
 
-void check_architecture(const gguf::File& file, const MetadataReader& metadata) {
+void check_architecture(const gguf::File& file) {
   constexpr std::string_view kKey = "general.architecture";
   const gguf::Value* value = file.find(kKey);
-  if (value == nullptr) {
-    metadata.fail(fmt::format("metadata {} is missing; inferno supports {}", kKey, kArchitecture));
-  }
-  const auto* name = value->as_string();
+  const auto* name = value == nullptr ? nullptr : value->as_string();
   if (name == nullptr || *name != kArchitecture) {
-    metadata.fail(
-        fmt::format("metadata {} is {}; inferno supports {}", kKey, describe(*value), kArchitecture));
-  }
-}
-
-/// Settings of other architectures that change what is computed. Leaving one out would give plausible but
-/// wrong text, so each must be absent or hold the value that changes nothing.
-void refuse_foreign_settings(const MetadataReader& metadata, std::uint32_t context_length) {
-  struct Setting {
-    std::string_view key;
-    double neutral;
-  };
-  static constexpr std::array<Setting, 16> kSettings = {{
-      {"expert_count", 0.0},
-      {"expert_used_count", 0.0},
-      {"attention.clamp_kqv", 0.0},
-      {"attention.max_alibi_bias", 0.0},
-      {"attention.scale", 0.0},
-      {"attention.output_scale", 1.0},
-      {"attention.temperature_scale", 0.0},
-      {"attention.temperature_length", 0.0},
-      {"attn_logit_softcapping", 0.0},
-      {"final_logit_softcapping", 0.0},
-      {"logit_scale", 1.0},
-      {"embedding_scale", 1.0},
-      {"residual_scale", 1.0},
-      {"nextn_predict_layers", 0.0},
-      {"n_deepstack_layers", 0.0},
-      {"swin_norm", 0.0},
-  }};
-  for (const auto& [key, neutral] : kSettings) {
-    const auto number = metadata.optional_number(key);
-    if (number && *number != neutral) {
-      metadata.fail(
-          fmt::format("metadata {} is {}; inferno computes {} models without it and will not "
-                      "ignore it (only {} is accepted)",
-                      metadata.full_key(key), *number, kArchitecture, neutral));
-    }
-  }
-  if (!metadata.optional_flag("attention.causal").value_or(true)) {
-    metadata.fail(fmt::format("metadata {} is false; inferno computes causal attention only",
-                              metadata.full_key("attention.causal")));
-  }
-  // A window as wide as the context hides nothing.
-  constexpr std::string_view kWindow = "attention.sliding_window";
-  const auto window = metadata.optional_number(kWindow);
-  if (window && *window != 0.0 && *window < context_length) {
-    metadata.fail(fmt::format("metadata {} is {}; inferno computes full attention only (context length {})",
-                              metadata.full_key(kWindow), *window, context_length));
+    gguf::refuse_value(file, kKey, fmt::format("\"{}\" (inferno supports no other)", kArchitecture));
   }
 }
 
 std::uint32_t read_head_dim(const MetadataReader& metadata, const ModelConfig& config) {
-  const auto key_length = metadata.optional_count("attention.key_length", kMaxWidth);
-  const auto value_length = metadata.optional_count("attention.value_length", kMaxWidth);
+  constexpr std::string_view kKeyLength = "attention.key_length";
+  constexpr std::string_view kValueLength = "attention.value_length";
+  constexpr std::string_view kRotated = "rope.dimension_count";
+  const auto key_length = metadata.optional_layer_count(kKeyLength, kMaxWidth, config.layers);
+  const auto value_length = metadata.optional_layer_count(kValueLength, kMaxWidth, config.layers);
   if (!key_length && config.hidden_size % config.heads != 0) {
-    metadata.fail(fmt::format("metadata {} is missing and {} {} is not a multiple of {} {}",
-                              metadata.full_key("attention.key_length"),
-                              metadata.full_key("embedding_length"), config.hidden_size,
-                              metadata.full_key("attention.head_count"), config.heads));
+    metadata.refuse(kKeyLength, fmt::format("a whole number, since {} is not a multiple of {}",
+                                            metadata.with_value("embedding_length"),
+                                            metadata.with_value("attention.head_count")));
   }
   const std::uint32_t head_dim = key_length ? *key_length : config.hidden_size / config.heads;
+  // What stands in for a key that the file lacks, so that nobody looks for it there.
+  const std::string derived =
+      fmt::format("no such key, for which {} / {} = {} is taken; add it",
+                  metadata.full_key("embedding_length"), metadata.full_key("attention.head_count"), head_dim);
   if (value_length && *value_length != head_dim) {
-    metadata.fail(fmt::format("metadata {} is {}{} but {} is {}; inferno needs them equal",
-                              metadata.full_key("attention.key_length"), head_dim,
-                              key_length ? "" : " (missing: embedding_length / head_count)",
-                              metadata.full_key("attention.value_length"), *value_length));
+    const auto expected = fmt::format("{}, as {} says", *value_length, metadata.with_value(kValueLength));
+    if (key_length) metadata.refuse(kKeyLength, expected);
+    metadata.refuse(kKeyLength, expected, derived);
   }
   if (head_dim % 2 != 0) {
-    metadata.fail(fmt::format("the head dimension is {} (metadata {}); rotary embedding needs an even one",
-                              head_dim, metadata.full_key("attention.key_length")));
+    constexpr std::string_view kExpected = "an even number (rotary embedding needs it)";
+    if (key_length) metadata.refuse(kKeyLength, kExpected);
+    metadata.refuse(kKeyLength, kExpected, derived);
   }
-  const auto rotated = metadata.optional_count("rope.dimension_count", kMaxWidth);
+  const auto rotated = metadata.optional_layer_count(kRotated, kMaxWidth, config.layers);
   if (rotated && *rotated != head_dim) {
-    metadata.fail(
-        fmt::format("metadata {} is {} but the head dimension is {}; inferno rotates whole heads only",
-                    metadata.full_key("rope.dimension_count"), *rotated, head_dim));
+    metadata.refuse(kRotated,
+                    fmt::format("{}, the head dimension (inferno rotates whole heads only)", head_dim));
   }
   return head_dim;
 }
@@ -119,59 +74,40 @@ std::uint32_t read_vocab_size(const gguf::File& file, const MetadataReader& meta
   constexpr std::string_view kEmbedding = "token_embd.weight";
   const gguf::TensorInfo* embedding = file.find_tensor(kEmbedding);
   if (embedding == nullptr) {
-    metadata.fail(
-        fmt::format("tensor {} is missing; a {} model cannot do without it", kEmbedding, kArchitecture));
+    throw Error(fmt::format("{}: tensor {}: expected it in a {} model, found no such tensor; it is missing",
+                            gguf::name_for_messages(file.path()), quote(kEmbedding), kArchitecture));
   }
   if (embedding->shape.empty() || embedding->shape[0] != hidden_size) {
-    metadata.fail(fmt::format("tensor {} has rows of {} elements but metadata {} is {}", kEmbedding,
-                              embedding->shape.empty() ? 0 : embedding->shape[0],
-                              metadata.full_key("embedding_length"), hidden_size));
+    gguf::refuse_tensor(
+        file, *embedding, "shape",
+        fmt::format("rows of {} elements, as {} says,", hidden_size, metadata.with_value("embedding_length")),
+        fmt::format("rows of {}", embedding->shape.empty() ? 0 : embedding->shape[0]));
   }
   const std::uint64_t rows = embedding->shape.size() < 2 ? 1 : embedding->shape[1];
   if (rows > kMaxVocabulary) {
-    metadata.fail(
-        fmt::format("tensor {} has {} rows; expected at most {}", kEmbedding, rows, kMaxVocabulary));
+    gguf::refuse_tensor(file, *embedding, "shape", fmt::format("at most {} rows", kMaxVocabulary),
+                        fmt::format("{}", rows));
   }
+  const std::string rows_of_embedding = fmt::format("the rows of tensor {}", quote(kEmbedding));
   const auto stated = metadata.optional_number("vocab_size");
   if (stated && *stated != static_cast<double>(rows)) {
-    metadata.fail(fmt::format("metadata {} is {} but tensor {} has {} rows", metadata.full_key("vocab_size"),
-                              *stated, kEmbedding, rows));
+    metadata.refuse("vocab_size", fmt::format("{} ({})", rows, rows_of_embedding));
   }
   constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
   const gguf::Value* tokens = file.find(kTokens);
   const auto* list = tokens == nullptr ? nullptr : tokens->as_array();
   if (list != nullptr && list->size() > rows) {
-    metadata.fail(fmt::format("metadata {} lists {} tokens but tensor {} has only {} rows", kTokens,
-                              list->size(), kEmbedding, rows));
+    gguf::refuse_value(file, kTokens, fmt::format("at most {} tokens ({})", rows, rows_of_embedding),
+                       fmt::format("{}", list->size()));
   }
   return static_cast<std::uint32_t>(rows);
-}
-
-/// What is left over changes nothing that inferno knows of; the user may know better.
-void report_unread_keys(const gguf::File& file, const MetadataReader& metadata) {
-  constexpr std::size_t kShown = 10;
-  std::string list;
-  std::size_t count = 0;
-  for (const auto& key : metadata.unread_keys()) {
-    // YaRN's settings beside another scaling type say nothing.
-    if (key.compare(0, metadata.full_key("rope.").size(), metadata.full_key("rope.")) == 0) continue;
-    ++count;
-    if (count <= kShown) list += fmt::format("{}{}", count == 1 ? "" : ", ", quote(key));
-  }
-  if (count == 0) return;
-  log().warn("{}: {} unknown metadata {} not used: {}{}", file_name_for_messages(file), count,
-             count == 1 ? "key is" : "keys are", list, count > kShown ? ", ..." : "");
 }
 
 float read_epsilon(const MetadataReader& metadata) {
   constexpr std::string_view kKey = "attention.layer_norm_rms_epsilon";
   const auto number = metadata.optional_number(kKey);
-  if (!number)
-    metadata.fail(fmt::format("metadata {} is missing; expected a number", metadata.full_key(kKey)));
-  if (!(*number >= 0.0 && *number < 1.0)) {
-    metadata.fail(fmt::format("metadata {} is {}; expected a number from 0 to below 1",
-                              metadata.full_key(kKey), *number));
-  }
+  constexpr std::string_view kExpected = "a number from 0 to below 1";
+  if (!number || !(*number >= 0.0 && *number < 1.0)) metadata.refuse(kKey, kExpected);
   return static_cast<float>(*number);
 }
 
@@ -179,7 +115,7 @@ float read_epsilon(const MetadataReader& metadata) {
 
 ModelConfig read_config(const gguf::File& file) {
   const MetadataReader metadata(file, std::string(kArchitecture) + '.');
-  check_architecture(file, metadata);
+  check_architecture(file);
 
   ModelConfig config;
   const gguf::Value* name = file.find("general.name");
@@ -189,26 +125,27 @@ ModelConfig read_config(const gguf::File& file) {
 
   config.layers = metadata.count("block_count", kMaxLayers);
   config.hidden_size = metadata.count("embedding_length", kMaxWidth);
-  config.ffn_size = metadata.count("feed_forward_length", kMaxWidth);
-  config.heads = metadata.count("attention.head_count", kMaxHeads);
-  config.kv_heads = metadata.optional_count("attention.head_count_kv", kMaxHeads).value_or(config.heads);
+  constexpr std::string_view kHeads = "attention.head_count";
+  constexpr std::string_view kKvHeads = "attention.head_count_kv";
+  config.ffn_size = metadata.layer_count("feed_forward_length", kMaxWidth, config.layers);
+  config.heads = metadata.layer_count(kHeads, kMaxHeads, config.layers);
+  config.kv_heads = metadata.optional_layer_count(kKvHeads, kMaxHeads, config.layers).value_or(config.heads);
   config.context_length = metadata.count("context_length", kMaxContext);
   if (config.heads % config.kv_heads != 0) {
-    metadata.fail(fmt::format("metadata {} is {}, which is not a multiple of {} {}",
-                              metadata.full_key("attention.head_count"), config.heads,
-                              metadata.full_key("attention.head_count_kv"), config.kv_heads));
+    metadata.refuse(kHeads, fmt::format("a multiple of {}", metadata.with_value(kKvHeads)),
+                    fmt::format("{}", config.heads));
   }
   config.head_dim = read_head_dim(metadata, config);
   if (std::uint64_t{config.heads} * config.head_dim > kMaxWidth) {
-    metadata.fail(fmt::format("{} heads of {} elements make a query of {}; expected at most {}", config.heads,
-                              config.head_dim, std::uint64_t{config.heads} * config.head_dim, kMaxWidth));
+    metadata.refuse(kHeads, fmt::format("a query of at most {} elements", kMaxWidth),
+                    fmt::format("{} heads of {} elements", config.heads, config.head_dim));
   }
   refuse_foreign_settings(metadata, config.context_length);
   config.rms_epsilon = read_epsilon(metadata);
   config.rope_base = read_rope_base(metadata);
   config.rope_scaling = read_rope_scaling(metadata, config.context_length);
   config.vocab_size = read_vocab_size(file, metadata, config.hidden_size);
-  report_unread_keys(file, metadata);
+  report_unread_keys(metadata);
   config.tied_head = file.find_tensor("output.weight") == nullptr;
   return config;
 }

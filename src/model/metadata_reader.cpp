@@ -5,14 +5,10 @@
 #include <fmt/format.h>
 #include <variant>
 
-#include <inferno/error.hpp>
-
-#include "platform/quote.hpp"
+#include "gguf/refusal.hpp"
 
 namespace inferno {
 namespace {
-
-constexpr std::size_t kPathLimit = 1024;
 
 /// The one value of an array whose entries are all the same whole number.
 std::optional<std::uint64_t> uniform_entry(const gguf::Array& array) {
@@ -33,22 +29,11 @@ std::optional<std::uint64_t> uniform_entry(const gguf::Array& array) {
       array.elements);
 }
 
+std::string whole_number(std::uint32_t max) {
+  return fmt::format("a whole number from 1 to {}", max);
+}
+
 }  // namespace
-
-std::string file_name_for_messages(const gguf::File& file) {
-  return quote(file.path().native(), kPathLimit);
-}
-
-std::string describe(const gguf::Value& value) {
-  if (const auto* text = value.as_string()) return quote(*text);
-  if (const auto* array = value.as_array()) {
-    return fmt::format("an array of {} {}", array->size(), gguf::value_type_name(array->element_type));
-  }
-  if (const auto flag = value.as_bool()) return *flag ? "true" : "false";
-  if (const auto whole = value.as_signed()) return fmt::format("{}", *whole);
-  if (const auto whole = value.as_unsigned()) return fmt::format("{}", *whole);
-  return fmt::format("{}", value.as_number().value_or(0.0));
-}
 
 const gguf::Value* MetadataReader::find(std::string_view key) const {
   auto full = full_key(key);
@@ -65,24 +50,51 @@ std::vector<std::string> MetadataReader::unread_keys() const {
   return keys;
 }
 
-void MetadataReader::fail(std::string_view message) const {
-  throw Error(fmt::format("{}: {}", file_name_for_messages(file_), message));
+void MetadataReader::refuse(std::string_view key, std::string_view expected) const {
+  gguf::refuse_value(file_, full_key(key), expected);
+}
+
+void MetadataReader::refuse(std::string_view key, std::string_view expected, std::string_view found) const {
+  gguf::refuse_value(file_, full_key(key), expected, found);
+}
+
+std::string MetadataReader::with_value(std::string_view key) const {
+  return gguf::key_with_value(file_, full_key(key));
 }
 
 std::uint32_t MetadataReader::count(std::string_view key, std::uint32_t max) const {
   const auto value = optional_count(key, max);
-  if (!value) fail(fmt::format("metadata {} is missing; expected a whole number", full_key(key)));
+  if (!value) refuse(key, whole_number(max));
   return *value;
 }
 
 std::optional<std::uint32_t> MetadataReader::optional_count(std::string_view key, std::uint32_t max) const {
   const gguf::Value* value = find(key);
   if (value == nullptr) return std::nullopt;
-  const auto* array = value->as_array();
-  const auto number = array != nullptr ? uniform_entry(*array) : value->as_unsigned();
+  const auto number = value->as_unsigned();
+  if (!number || *number == 0 || *number > max) refuse(key, whole_number(max));
+  return static_cast<std::uint32_t>(*number);
+}
+
+std::uint32_t MetadataReader::layer_count(std::string_view key, std::uint32_t max,
+                                          std::uint32_t layers) const {
+  const auto value = optional_layer_count(key, max, layers);
+  if (!value) refuse(key, whole_number(max));
+  return *value;
+}
+
+std::optional<std::uint32_t> MetadataReader::optional_layer_count(std::string_view key, std::uint32_t max,
+                                                                  std::uint32_t layers) const {
+  const gguf::Value* value = find(key);
+  const auto* array = value == nullptr ? nullptr : value->as_array();
+  if (array == nullptr) return optional_count(key, max);
+  if (array->size() != layers) {
+    refuse(key, fmt::format("one number or an array of {}, one for each layer of {},", layers,
+                            with_value("block_count")));
+  }
+  const auto number = uniform_entry(*array);
   if (!number || *number == 0 || *number > max) {
-    fail(fmt::format("metadata {} is {}; expected a whole number from 1 to {}{}", full_key(key),
-                     describe(*value), max, array != nullptr ? ", the same for every layer" : ""));
+    refuse(key, fmt::format("{}, the same for every layer", whole_number(max)));
   }
   return static_cast<std::uint32_t>(*number);
 }
@@ -92,7 +104,7 @@ std::optional<double> MetadataReader::optional_number(std::string_view key) cons
   if (value == nullptr) return std::nullopt;
   const auto number = value->as_number();
   if (!number || !std::isfinite(*number)) {
-    fail(fmt::format("metadata {} is {}; expected a finite number", full_key(key), describe(*value)));
+    refuse(key, "a finite number");
   }
   return number;
 }
@@ -101,8 +113,7 @@ std::optional<std::string> MetadataReader::optional_text(std::string_view key) c
   const gguf::Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto* text = value->as_string();
-  if (text == nullptr)
-    fail(fmt::format("metadata {} is {}; expected a string", full_key(key), describe(*value)));
+  if (text == nullptr) refuse(key, "a string");
   return *text;
 }
 
@@ -110,7 +121,7 @@ std::optional<bool> MetadataReader::optional_flag(std::string_view key) const {
   const gguf::Value* value = find(key);
   if (value == nullptr) return std::nullopt;
   const auto flag = value->as_bool();
-  if (!flag) fail(fmt::format("metadata {} is {}; expected true or false", full_key(key), describe(*value)));
+  if (!flag) refuse(key, "true or false");
   return flag;
 }
 

@@ -21,11 +21,14 @@ class MetadataReader {
   const gguf::File& file() const { return file_; }
   std::string full_key(std::string_view key) const { return prefix_ + std::string(key); }
 
-  /// A whole number in [1, max]. An array (one entry per layer) is accepted if all its entries are equal.
-  /// Throws Error if it is missing or out of range.
+  /// A whole number in [1, max]. Throws Error if it is missing or out of range.
   std::uint32_t count(std::string_view key, std::uint32_t max) const;
   /// The same; nullopt if the key is missing.
   std::optional<std::uint32_t> optional_count(std::string_view key, std::uint32_t max) const;
+  /// The same for a key that may be an array with an entry for each of `layers` layers: all must be equal.
+  std::uint32_t layer_count(std::string_view key, std::uint32_t max, std::uint32_t layers) const;
+  std::optional<std::uint32_t> optional_layer_count(std::string_view key, std::uint32_t max,
+                                                    std::uint32_t layers) const;
   /// A finite number.
   std::optional<double> optional_number(std::string_view key) const;
   std::optional<std::string> optional_text(std::string_view key) const;
@@ -34,8 +37,12 @@ class MetadataReader {
   /// Keys of this architecture that nothing has asked for, in file order.
   std::vector<std::string> unread_keys() const;
 
-  /// Throws Error: "<file>: <message>".
-  [[noreturn]] void fail(std::string_view message) const;
+  /// Throws Error that names file, key, what was expected, where the value stands and what it is (or
+  /// `found`).
+  [[noreturn]] void refuse(std::string_view key, std::string_view expected) const;
+  [[noreturn]] void refuse(std::string_view key, std::string_view expected, std::string_view found) const;
+  /// A key beside another in a message: whole, with its value and that one's place.
+  std::string with_value(std::string_view key) const;
 
  private:
   /// The value or nullptr; the key counts as read.
@@ -45,11 +52,5 @@ class MetadataReader {
   std::string prefix_;
   mutable std::set<std::string, std::less<>> read_;
 };
-
-/// A metadata value on one line, shortened, for messages.
-std::string describe(const gguf::Value& value);
-
-/// The file's path as messages print it.
-std::string file_name_for_messages(const gguf::File& file);
 
 }  // namespace inferno

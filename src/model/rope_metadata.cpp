@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <string_view>
 
+#include "gguf/refusal.hpp"
 #include "platform/log.hpp"
 #include "platform/quote.hpp"
 
@@ -26,6 +27,10 @@ constexpr std::array<std::string_view, 13> kKnownKeys = {"rope.dimension_count",
                                                          "rope.scaling.yarn_beta_slow",
                                                          "rope.scaling.yarn_log_multiplier"};
 
+constexpr std::string_view kScalingType = "rope.scaling.type";
+constexpr std::string_view kScalingFactor = "rope.scaling.factor";
+constexpr std::string_view kOlderFactor = "rope.scale_linear";
+
 constexpr std::uint32_t kMaxOriginalContext = 1U << 30U;
 
 void refuse_unknown_keys(const MetadataReader& metadata) {
@@ -35,10 +40,10 @@ void refuse_unknown_keys(const MetadataReader& metadata) {
     bool known = false;
     for (const auto name : kKnownKeys) known = known || key == metadata.full_key(name);
     if (!known) {
-      metadata.fail(
-          fmt::format("metadata {} is {}; inferno does not know this rotary setting and will not "
-                      "ignore it; it supports scaling types none, linear and yarn",
-                      quote(key), describe(value)));
+      gguf::refuse_value(
+          metadata.file(), key,
+          "a setting of the scaling types none, linear and yarn (inferno supports no others)",
+          fmt::format("{}; inferno does not know this one and will not ignore it", describe(value)));
     }
   }
 }
@@ -47,8 +52,7 @@ void refuse_unknown_keys(const MetadataReader& metadata) {
 void require(const MetadataReader& metadata, std::string_view key, double expected) {
   const auto number = metadata.optional_number(key);
   if (number && *number != expected) {
-    metadata.fail(fmt::format("metadata {} is {}; inferno supports only {}", metadata.full_key(key), *number,
-                              expected));
+    metadata.refuse(key, fmt::format("{} (inferno supports nothing else)", expected));
   }
 }
 
@@ -57,37 +61,33 @@ float positive(const MetadataReader& metadata, std::string_view key, float other
   if (!number) return otherwise;
   const auto narrow = static_cast<float>(*number);
   if (!(narrow > 0.0F) || !std::isfinite(narrow)) {
-    metadata.fail(
-        fmt::format("metadata {} is {}; expected a number above 0", metadata.full_key(key), *number));
+    metadata.refuse(key, "a number above 0");
   }
   return narrow;
 }
 
 RopeScaling::Type read_type(const MetadataReader& metadata, bool has_factor) {
-  const auto type = metadata.optional_text("rope.scaling.type");
+  const auto type = metadata.optional_text(kScalingType);
   // A factor without a type is linear: files from before there were other types hold nothing else.
   if (!type) return has_factor ? RopeScaling::Type::linear : RopeScaling::Type::none;
   if (*type == "none") return RopeScaling::Type::none;
   if (*type == "linear") return RopeScaling::Type::linear;
   if (*type == "yarn") return RopeScaling::Type::yarn;
-  metadata.fail(fmt::format("metadata {} is {}; inferno supports none, linear and yarn",
-                            metadata.full_key("rope.scaling.type"), quote(*type)));
+  metadata.refuse(kScalingType, "one of none, linear and yarn (inferno supports no others)");
 }
 
 /// The factor under its present and its older name.
 std::optional<double> read_factor(const MetadataReader& metadata) {
-  const auto present = metadata.optional_number("rope.scaling.factor");
-  const auto older = metadata.optional_number("rope.scale_linear");
+  const auto present = metadata.optional_number(kScalingFactor);
+  const auto older = metadata.optional_number(kOlderFactor);
   if (present && older && *present != *older) {
-    metadata.fail(fmt::format("metadata {} is {} but {} is {}; they mean the same and must be equal",
-                              metadata.full_key("rope.scaling.factor"), *present,
-                              metadata.full_key("rope.scale_linear"), *older));
+    metadata.refuse(kScalingFactor,
+                    fmt::format("{}, the same as {}", *older, metadata.with_value(kOlderFactor)),
+                    fmt::format("{}", *present));
   }
   const auto factor = present ? present : older;
   if (factor && !(*factor >= 1.0 && std::isfinite(static_cast<float>(*factor)))) {
-    metadata.fail(fmt::format("metadata {} is {}; expected a number of at least 1",
-                              metadata.full_key(present ? "rope.scaling.factor" : "rope.scale_linear"),
-                              *factor));
+    metadata.refuse(present ? kScalingFactor : kOlderFactor, "a number of at least 1");
   }
   return factor;
 }
@@ -103,14 +103,22 @@ void read_yarn(const MetadataReader& metadata, std::uint32_t context_length, Rop
   } else {
     scaling.original_context = context_length;
     log().warn("{}: metadata {} is missing; taking the context length {} for YaRN",
-               file_name_for_messages(metadata.file()), metadata.full_key(kOriginal), context_length);
+               gguf::name_for_messages(metadata.file().path()), metadata.full_key(kOriginal), context_length);
   }
-  scaling.beta_fast = positive(metadata, "rope.scaling.yarn_beta_fast", scaling.beta_fast);
-  scaling.beta_slow = positive(metadata, "rope.scaling.yarn_beta_slow", scaling.beta_slow);
+  constexpr std::string_view kFast = "rope.scaling.yarn_beta_fast";
+  constexpr std::string_view kSlow = "rope.scaling.yarn_beta_slow";
+  scaling.beta_fast = positive(metadata, kFast, scaling.beta_fast);
+  scaling.beta_slow = positive(metadata, kSlow, scaling.beta_slow);
   if (scaling.beta_fast < scaling.beta_slow) {
-    metadata.fail(fmt::format("metadata {} is {} and {} is {}; the fast one must not be below the slow one",
-                              metadata.full_key("rope.scaling.yarn_beta_fast"), scaling.beta_fast,
-                              metadata.full_key("rope.scaling.yarn_beta_slow"), scaling.beta_slow));
+    // One of them may be missing: then the other is wrong.
+    if (metadata.optional_number(kFast)) {
+      metadata.refuse(kFast,
+                      fmt::format("at least {}, which is {}", scaling.beta_slow, metadata.full_key(kSlow)),
+                      fmt::format("{}", scaling.beta_fast));
+    }
+    metadata.refuse(kSlow,
+                    fmt::format("at most {}, which is {}", scaling.beta_fast, metadata.full_key(kFast)),
+                    fmt::format("{}", scaling.beta_slow));
   }
 }
 
@@ -122,12 +130,11 @@ float read_rope_base(const MetadataReader& metadata) {
   const auto number = metadata.optional_number(kKey);
   if (!number) {
     log().warn("{}: metadata {} is missing; taking the format's default {}",
-               file_name_for_messages(metadata.file()), metadata.full_key(kKey), kFormatDefault);
+               gguf::name_for_messages(metadata.file().path()), metadata.full_key(kKey), kFormatDefault);
   }
   const auto base = static_cast<float>(number.value_or(kFormatDefault));
   if (!(base > 1.0F) || !std::isfinite(base)) {
-    metadata.fail(
-        fmt::format("metadata {} is {}; expected a number above 1", metadata.full_key(kKey), *number));
+    metadata.refuse(kKey, "a number above 1");
   }
   return base;
 }
@@ -139,13 +146,12 @@ RopeScaling read_rope_scaling(const MetadataReader& metadata, std::uint32_t cont
   scaling.type = read_type(metadata, factor.has_value());
   scaling.factor = static_cast<float>(factor.value_or(1.0));
   if (scaling.type == RopeScaling::Type::none && scaling.factor != 1.0F) {
-    metadata.fail(fmt::format("metadata {} is \"none\" but the scaling factor is {}; expected 1 or no factor",
-                              metadata.full_key("rope.scaling.type"), scaling.factor));
+    metadata.refuse(kScalingType,
+                    fmt::format("linear or yarn (the scaling factor is {} and not 1)", scaling.factor));
   }
   if (scaling.type != RopeScaling::Type::none && !factor) {
-    metadata.fail(fmt::format("metadata {} is missing; the scaling type {} needs it",
-                              metadata.full_key("rope.scaling.factor"),
-                              quote(*metadata.optional_text("rope.scaling.type"))));
+    metadata.refuse(kScalingFactor,
+                    fmt::format("a number of at least 1, which {} needs", metadata.with_value(kScalingType)));
   }
   if (scaling.type == RopeScaling::Type::yarn) read_yarn(metadata, context_length, scaling);
 
@@ -155,8 +161,7 @@ RopeScaling read_rope_scaling(const MetadataReader& metadata, std::uint32_t cont
   const float replaced = positive(metadata, "rope.scaling.yarn_attn_factor", yarn ? 0.0F : 1.0F);
   const float multiplier = positive(metadata, "rope.scaling.attn_factor", 1.0F);
   if (!yarn && replaced != 1.0F) {
-    metadata.fail(fmt::format("metadata {} is {} but the scaling type is not yarn",
-                              metadata.full_key("rope.scaling.yarn_attn_factor"), replaced));
+    metadata.refuse("rope.scaling.yarn_attn_factor", "1 or no such key (the scaling type is not yarn)");
   }
   if (replaced != 0.0F || multiplier != 1.0F) {
     scaling.attention_factor = (replaced != 0.0F ? replaced : own) * multiplier;

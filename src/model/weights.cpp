@@ -10,7 +10,7 @@
 
 #include <inferno/error.hpp>
 
-#include "model/metadata_reader.hpp"
+#include "gguf/refusal.hpp"
 #include "platform/log.hpp"
 #include "platform/quote.hpp"
 
@@ -18,6 +18,7 @@ namespace inferno {
 namespace {
 
 constexpr std::size_t kNamesInMessage = 10;
+constexpr std::string_view kLayersKey = "qwen3.block_count";
 
 /// A dimension with the metadata it follows from, so that a disagreement can be told with both sides.
 struct Dimension {
@@ -44,8 +45,10 @@ class Binder {
                             rows.meaning));
     Matrix matrix{tensor->format, rows.size, columns.size, file_.data(*tensor).data(), tensor->name};
     if (columns.size % tensor->format->block_elements != 0 || matrix.total_bytes() != tensor->bytes) {
-      fail(fmt::format("tensor {} holds {} bytes; {} rows of {} {} elements need {}", name, tensor->bytes,
-                       rows.size, columns.size, tensor->format->name, matrix.total_bytes()));
+      gguf::refuse_tensor(file_, *tensor, "data",
+                          fmt::format("{} bytes for {} rows of {} {} elements", matrix.total_bytes(),
+                                      rows.size, columns.size, tensor->format->name),
+                          fmt::format("{}", tensor->bytes));
     }
     return matrix;
   }
@@ -64,9 +67,10 @@ class Binder {
   void finish() const {
     if (!missing_.empty()) {
       const std::size_t shown = std::min(missing_.size(), kNamesInMessage);
-      fail(fmt::format(
-          "{} of the {} tensors that qwen3.block_count {} asks for {} missing: {}{}", missing_.size(),
-          bound_.size() + missing_.size(), config_.layers, missing_.size() == 1 ? "is" : "are",
+      throw Error(fmt::format(
+          "{}: tensors: expected the {} that {} asks for, found {} missing: {}{}",
+          gguf::name_for_messages(file_.path()), bound_.size() + missing_.size(),
+          gguf::key_with_value(file_, kLayersKey), missing_.size(),
           fmt::join(missing_.begin(), missing_.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
           shown < missing_.size() ? ", ..." : ""));
     }
@@ -78,8 +82,13 @@ class Binder {
     const gguf::TensorInfo* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
       missing_.push_back(name);
-    } else {
-      bound_.insert(tensor->name);
+      return nullptr;
+    }
+    bound_.insert(tensor->name);
+    if (tensor->format == nullptr) {
+      gguf::refuse_tensor(file_, *tensor, "type", fmt::format("one of {}", quant::accepted_formats()),
+                          fmt::format("{} ({}); convert the model to one of these", tensor->layout->name,
+                                      tensor->layout->type_id));
     }
     return tensor;
   }
@@ -87,8 +96,8 @@ class Binder {
   void check_shape(const gguf::TensorInfo& tensor, const std::vector<std::uint64_t>& expected,
                    const std::string& meaning) const {
     if (trimmed(tensor.shape) == trimmed(expected)) return;
-    fail(fmt::format("tensor {} has shape [{}]; expected [{}]: {}", tensor.name,
-                     fmt::join(tensor.shape, ", "), fmt::join(expected, ", "), meaning));
+    gguf::refuse_tensor(file_, tensor, "shape", fmt::format("[{}], {},", fmt::join(expected, ", "), meaning),
+                        fmt::format("[{}]", fmt::join(tensor.shape, ", ")));
   }
 
   /// A tensor that Qwen3 does not know. Biases, rotary factors, further norms and the like belong to the
@@ -106,28 +115,23 @@ class Binder {
         const auto digits = name.substr(4);
         const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
         if (parsed.ec == std::errc() && layer >= config_.layers) {
-          fail(fmt::format("tensor {} belongs to layer {} but qwen3.block_count is {}", quote(name), layer,
-                           config_.layers));
+          gguf::refuse_tensor(file_, tensor, "name",
+                              fmt::format("a layer below {}", gguf::key_with_value(file_, kLayersKey)),
+                              fmt::format("layer {}", layer));
         }
       }
       if (starts("blk.") || starts("rope") || starts("output") || starts("token_")) {
-        fail(
-            fmt::format("tensor {} is not part of a qwen3 model; inferno will not ignore it, the result "
-                        "would be wrong",
-                        quote(name)));
+        gguf::refuse_tensor(file_, tensor, "name", "a part of a qwen3 model",
+                            "one that is not; inferno will not ignore it, the result would be wrong");
       }
       others.push_back(quote(name));
     }
     if (others.empty()) return;
     const std::size_t shown = std::min(others.size(), kNamesInMessage);
-    log().warn("{}: {} unknown {} not used: {}{}", file_name_for_messages(file_), others.size(),
+    log().warn("{}: {} unknown {} not used: {}{}", gguf::name_for_messages(file_.path()), others.size(),
                others.size() == 1 ? "tensor is" : "tensors are",
                fmt::join(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
                shown < others.size() ? ", ..." : "");
-  }
-
-  [[noreturn]] void fail(const std::string& message) const {
-    throw Error(fmt::format("{}: {}", file_name_for_messages(file_), message));
   }
 
   const gguf::File& file_;

@@ -34,8 +34,9 @@ struct ModelWeights {
   Matrix lm_head;                 ///< [V, D]; the embedding itself when tied
 };
 
-/// Finds every tensor of the architecture and checks its shape against `config`. Throws Error naming
-/// the tensor, its expected and its actual shape; every missing tensor is named (the first ten).
+/// Finds every tensor of the architecture and checks its type, and its shape against `config`. Throws Error
+/// naming the tensor, what was expected of it, where it stands and what it is; every missing tensor is named
+/// (the first ten).
 ModelWeights bind_weights(const gguf::File& file, const ModelConfig& config);
 
 }  // namespace inferno

@@ -8,6 +8,7 @@
 
 #include <inferno/error.hpp>
 
+#include "gguf/refusal.hpp"
 #include "platform/log.hpp"
 #include "tokenizer/added_tokens.hpp"
 #include "tokenizer/bpe.hpp"
@@ -172,10 +173,11 @@ Tokenizer::Tokenizer(Vocabulary vocabulary) {
 }
 
 Tokenizer Tokenizer::from_gguf(const gguf::File& file) {
+  Vocabulary vocabulary = vocabulary_from_gguf(file);
   try {
-    return Tokenizer(vocabulary_from_gguf(file));
+    return Tokenizer(std::move(vocabulary));
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", file.path().string(), error.what()));
+    throw Error(fmt::format("{}: {}", gguf::name_for_messages(file.path()), error.what()));
   }
 }
 

@@ -31,7 +31,8 @@ struct Vocabulary {
   std::string chat_template;  ///< Jinja text, empty if there is none
 };
 
-/// From `tokenizer.ggml.*`. Throws Error naming the key, what was expected and what was found.
+/// From `tokenizer.ggml.*`. Throws Error naming the file, the key, what was expected, where the value stands
+/// and what was found.
 Vocabulary vocabulary_from_gguf(const gguf::File& file);
 /// From the text of a tokenizer.json (byte-level BPE with Qwen's pre-tokenizer); `config` is the text of
 /// the tokenizer_config.json beside it, or empty. Throws Error naming the JSON field.

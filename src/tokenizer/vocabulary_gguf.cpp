@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include <inferno/error.hpp>
-
+#include "gguf/refusal.hpp"
 #include "platform/log.hpp"
+#include "platform/quote.hpp"
 #include "tokenizer/vocabulary.hpp"
 
 namespace inferno {
@@ -35,57 +35,32 @@ constexpr std::string_view kPre = "qwen2";
 constexpr auto kFirstType = static_cast<std::int32_t>(TokenType::normal);
 constexpr auto kLastType = static_cast<std::int32_t>(TokenType::byte);
 
-std::string describe(const gguf::Value& value) {
-  if (const auto* array = value.as_array()) {
-    return fmt::format("an array of {} {}", array->size(), gguf::value_type_name(array->element_type));
-  }
-  return fmt::format("a {}", gguf::value_type_name(value.type()));
-}
+constexpr std::string_view kConvertAgain = "no such key; convert the model again with its tokenizer";
 
-[[noreturn]] void missing(std::string_view key, std::string_view expected) {
-  throw Error(fmt::format("{}: expected {}, found no such key; convert the model again with its tokenizer",
-                          key, expected));
-}
-
-[[noreturn]] void wrong_type(std::string_view key, std::string_view expected, const gguf::Value& value) {
-  throw Error(fmt::format("{}: expected {}, found {}", key, expected, describe(value)));
-}
-
-/// A name out of a file, short enough for one line.
-std::string quote(std::string_view name) {
-  constexpr std::size_t kShown = 40;
-  std::string shown;
-  for (const char c : name.substr(0, kShown)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte >= 0x7F) {
-      shown += fmt::format("\\x{:02x}", byte);
-    } else {
-      shown += c;
-    }
-  }
-  return fmt::format("\"{}{}\"", shown, name.size() > kShown ? "..." : "");
+[[noreturn]] void refuse_missing(const gguf::File& file, std::string_view key, std::string_view expected) {
+  gguf::refuse_value(file, key, expected, kConvertAgain);
 }
 
 void require_name(const gguf::File& file, std::string_view key, std::string_view accepted) {
-  const std::string expected = fmt::format("\"{}\"", accepted);
+  const std::string expected = quote(accepted);
   const auto* value = file.find(key);
-  if (value == nullptr) missing(key, expected);
+  if (value == nullptr) refuse_missing(file, key, expected);
   const auto* name = value->as_string();
-  if (name == nullptr) wrong_type(key, expected, *value);
+  if (name == nullptr) gguf::refuse_value(file, key, expected);
   if (*name != accepted) {
-    throw Error(
-        fmt::format("{}: expected {}, found {}, which this program does not know how to split text for", key,
-                    expected, quote(*name)));
+    gguf::refuse_value(
+        file, key, expected,
+        fmt::format("{}, which this program does not know how to split text for", quote(*name)));
   }
 }
 
 const std::vector<std::string>& strings(const gguf::File& file, std::string_view key) {
   constexpr std::string_view kExpected = "an array of strings";
   const auto* value = file.find(key);
-  if (value == nullptr) missing(key, kExpected);
+  if (value == nullptr) refuse_missing(file, key, kExpected);
   const auto* array = value->as_array();
   const auto* list = array == nullptr ? nullptr : std::get_if<std::vector<std::string>>(&array->elements);
-  if (list == nullptr) wrong_type(key, kExpected, *value);
+  if (list == nullptr) gguf::refuse_value(file, key, kExpected);
   return *list;
 }
 
@@ -98,7 +73,7 @@ std::vector<TokenType> token_types(const gguf::File& file, std::size_t count) {
   }
   const std::string expected = fmt::format("an array of {} integers", count);
   const auto* array = value->as_array();
-  if (array == nullptr || array->size() != count) wrong_type(kTypesKey, expected, *value);
+  if (array == nullptr || array->size() != count) gguf::refuse_value(file, kTypesKey, expected);
   std::vector<TokenType> types;
   types.reserve(count);
   std::visit(
@@ -107,13 +82,15 @@ std::vector<TokenType> token_types(const gguf::File& file, std::size_t count) {
         if constexpr (std::is_integral_v<Element>) {
           for (const Element element : list) {
             if (std::cmp_less(element, kFirstType) || std::cmp_greater(element, kLastType)) {
-              throw Error(fmt::format("{}: expected 1 to 6 for token {}, found {}", kTypesKey, types.size(),
-                                      element));
+              gguf::refuse_value(
+                  file, kTypesKey,
+                  fmt::format("{} to {} for token {} of the array", kFirstType, kLastType, types.size()),
+                  fmt::format("{}", element));
             }
             types.push_back(static_cast<TokenType>(element));
           }
         } else {
-          wrong_type(kTypesKey, expected, *value);
+          gguf::refuse_value(file, kTypesKey, expected);
         }
       },
       array->elements);
@@ -143,19 +120,14 @@ std::vector<std::pair<std::string, std::string>> merges(const gguf::File& file) 
   return pairs;
 }
 
-std::int32_t token_id(std::string_view key, const gguf::Value& value, std::size_t count) {
-  const auto id = value.as_unsigned();
-  if (id && *id < count) return static_cast<std::int32_t>(*id);
-  const auto negative = value.as_signed();
-  if (!id && !negative) wrong_type(key, fmt::format("a token id below {}", count), value);
-  throw Error(fmt::format("{}: expected a token id below {}, the length of {}, found {}", key, count,
-                          kTokensKey, id ? fmt::to_string(*id) : fmt::to_string(*negative)));
-}
-
 std::optional<std::int32_t> token_id(const gguf::File& file, std::string_view key, std::size_t count) {
   const auto* value = file.find(key);
   if (value == nullptr) return std::nullopt;
-  return token_id(key, *value, count);
+  const auto id = value->as_unsigned();
+  if (!id || *id >= count) {
+    gguf::refuse_value(file, key, fmt::format("a token id below {}, the length of {},", count, kTokensKey));
+  }
+  return static_cast<std::int32_t>(*id);
 }
 
 /// All of `tokenizer.ggml.*_token_id`, also those that nobody reads: a file that is wrong about one is wrong.
@@ -163,7 +135,7 @@ void check_token_ids(const gguf::File& file, std::size_t count) {
   constexpr std::string_view kPrefix = "tokenizer.ggml.";
   constexpr std::string_view kSuffix = "_token_id";
   for (const auto& [key, value] : file.metadata()) {
-    if (key.starts_with(kPrefix) && key.ends_with(kSuffix)) token_id(key, value, count);
+    if (key.starts_with(kPrefix) && key.ends_with(kSuffix)) token_id(file, key, count);
   }
 }
 
@@ -176,7 +148,7 @@ Vocabulary vocabulary_from_gguf(const gguf::File& file) {
   vocabulary.tokens = strings(file, kTokensKey);
   const std::size_t count = vocabulary.tokens.size();
   if (count == 0 || count > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-    throw Error(fmt::format("{}: expected 1 to 2^31 - 1 strings, found {}", kTokensKey, count));
+    gguf::refuse_value(file, kTokensKey, "1 to 2^31 - 1 strings", fmt::format("{}", count));
   }
   vocabulary.types = token_types(file, count);
   vocabulary.merges = merges(file);
@@ -185,15 +157,17 @@ Vocabulary vocabulary_from_gguf(const gguf::File& file) {
   vocabulary.eos = token_id(file, kEosKey, count);
   vocabulary.eot = token_id(file, kEotKey, count);
   vocabulary.pad = token_id(file, kPadKey, count);
-  if (!vocabulary.eos) missing(kEosKey, "the id of the token that ends a text");
+  if (!vocabulary.eos) refuse_missing(file, kEosKey, "the id of the token that ends a text");
   if (const auto* value = file.find(kAddBosKey)) {
     const auto add = value->as_bool();
-    if (!add) wrong_type(kAddBosKey, "a bool", *value);
+    if (!add) gguf::refuse_value(file, kAddBosKey, "true or false");
     vocabulary.add_bos = *add;
+    if (*add && !vocabulary.bos)
+      gguf::refuse_value(file, kAddBosKey, fmt::format("false without {}", kBosKey));
   }
   if (const auto* value = file.find(kTemplateKey)) {
     const auto* text = value->as_string();
-    if (text == nullptr) wrong_type(kTemplateKey, "a string", *value);
+    if (text == nullptr) gguf::refuse_value(file, kTemplateKey, "a string");
     vocabulary.chat_template = *text;
   }
   return vocabulary;

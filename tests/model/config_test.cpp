@@ -1,6 +1,7 @@
 #include "model/config.hpp"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -68,18 +69,19 @@ TEST(Config, TakesTheFilesNameIfTheModelHasNone) {
 }
 
 TEST(Config, RefusesOtherArchitecturesByName) {
-  expect_refused(with("general.architecture", std::string("qwen3moe")), {"\"qwen3moe\"", "supports qwen3"});
-  expect_refused(with("general.architecture", std::string("llama")), {"\"llama\"", "supports qwen3"});
-  expect_refused(with("general.architecture", std::string("Qwen3")), {"\"Qwen3\"", "supports qwen3"});
-  expect_refused(with("general.architecture", std::uint32_t{3}), {"is 3", "supports qwen3"});
-  expect_refused(without("general.architecture"), {"general.architecture is missing", "supports qwen3"});
+  expect_refused(with("general.architecture", std::string("qwen3moe")), {"\"qwen3moe\"", "inferno supports"});
+  expect_refused(with("general.architecture", std::string("llama")), {"\"llama\"", "inferno supports"});
+  expect_refused(with("general.architecture", std::string("Qwen3")), {"\"Qwen3\"", "inferno supports"});
+  expect_refused(with("general.architecture", std::uint32_t{3}), {"found 3", "inferno supports"});
+  expect_refused(without("general.architecture"),
+                 {"\"general.architecture\"", "expected \"qwen3\"", "found no such key"});
 }
 
 TEST(Config, NamesEachMissingKey) {
   for (const char* key :
        {"qwen3.block_count", "qwen3.context_length", "qwen3.embedding_length", "qwen3.feed_forward_length",
         "qwen3.attention.head_count", "qwen3.attention.layer_norm_rms_epsilon"}) {
-    expect_refused(without(key), {key, "missing"});
+    expect_refused(without(key), {key, "found no such key"});
   }
 }
 
@@ -88,11 +90,11 @@ TEST(Config, RefusesZeroAbsurdAndForeignValues) {
        {"qwen3.block_count", "qwen3.context_length", "qwen3.embedding_length", "qwen3.feed_forward_length",
         "qwen3.attention.head_count", "qwen3.attention.head_count_kv", "qwen3.attention.key_length",
         "qwen3.attention.value_length", "qwen3.rope.dimension_count"}) {
-    expect_refused(with(key, std::uint32_t{0}), {key, "is 0", "from 1 to"});
+    expect_refused(with(key, std::uint32_t{0}), {key, "found 0", "from 1 to"});
     expect_refused(with(key, std::uint32_t{0xFFFFFFFF}), {key, "4294967295", "from 1 to"});
     expect_refused(with(key, std::uint64_t{1} << 63U), {key, "9223372036854775808", "from 1 to"});
-    expect_refused(with(key, std::int32_t{-4}), {key, "is -4", "from 1 to"});
-    expect_refused(with(key, 64.0F), {key, "from 1 to"});
+    expect_refused(with(key, std::int32_t{-4}), {key, "found -4", "from 1 to"});
+    expect_refused(with(key, 64.0F), {key, "from 1 to", "found 64 (f32)"});
     expect_refused(with(key, std::string("64")), {key, "\"64\"", "from 1 to"});
   }
 }
@@ -103,17 +105,50 @@ TEST(Config, AcceptsAnyWholeNumberType) {
   EXPECT_EQ(config_of(with("qwen3.block_count", std::uint8_t{2})).layers, 2U);
 }
 
+gguf::Array array(std::vector<std::uint32_t> entries) {
+  return {gguf::ValueType::u32, std::move(entries)};
+}
+
 TEST(Config, AcceptsAnArrayPerLayerOnlyIfAllLayersAreEqual) {
-  const auto array = [](std::vector<std::uint32_t> entries) {
-    gguf::Array list;
-    list.element_type = gguf::ValueType::u32;
-    list.elements = std::move(entries);
-    return list;
-  };
   EXPECT_EQ(config_of(with("qwen3.feed_forward_length", array({96, 96}))).ffn_size, 96U);
   expect_refused(with("qwen3.feed_forward_length", array({96, 64})),
                  {"qwen3.feed_forward_length", "the same for every layer"});
   expect_refused(with("qwen3.feed_forward_length", array({})), {"qwen3.feed_forward_length"});
+}
+
+TEST(Config, AnArrayPerLayerHasAnEntryForEachLayer) {
+  for (const char* key :
+       {"qwen3.attention.head_count", "qwen3.attention.head_count_kv", "qwen3.feed_forward_length",
+        "qwen3.attention.key_length", "qwen3.attention.value_length", "qwen3.rope.dimension_count"}) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{7}}) {
+      expect_refused(with(key, array(std::vector<std::uint32_t>(size, 2))),
+                     {fmt::format("metadata key \"{}\"", key), "an array of 2",
+                      "qwen3.block_count = 2 (at byte ", fmt::format("found an array of {} u32", size)});
+    }
+  }
+  EXPECT_EQ(config_of(with("qwen3.attention.head_count_kv", array({2, 2}))).kv_heads, 2U);
+}
+
+TEST(Config, WhatIsNotPerLayerIsNoArray) {
+  for (const char* key : {"qwen3.block_count", "qwen3.embedding_length", "qwen3.context_length"}) {
+    expect_refused(with(key, array({64, 64})), {key, "a whole number", "found an array of 2 u32"});
+  }
+}
+
+TEST(Config, RefusalsNameTheByteOfTheValue) {
+  const TemporaryFile file(with("qwen3.block_count", std::int32_t{-2}));
+  const auto open = gguf::File::open(file.path());
+  const auto offset = open.find("qwen3.block_count")->offset();
+  ASSERT_TRUE(offset);
+  try {
+    read_config(open);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(),
+              fmt::format("\"{}\": metadata key \"qwen3.block_count\": expected a whole number from 1 "
+                          "to 4096 at byte {}, found -2",
+                          file.path().native(), *offset));
+  }
 }
 
 TEST(Config, DerivesTheHeadDimensionIfTheFileDoesNotSayIt) {
@@ -123,27 +158,34 @@ TEST(Config, DerivesTheHeadDimensionIfTheFileDoesNotSayIt) {
   EXPECT_EQ(config_of(model).head_dim, 16U);
 
   model.hidden_size = 66;
-  expect_refused(model, {"qwen3.attention.key_length is missing", "66", "4"});
+  expect_refused(model, {"\"qwen3.attention.key_length\"", "found no such key", "embedding_length = 66",
+                         "head_count = 4"});
 }
 
 TEST(Config, RefusesHeadsThatDoNotFit) {
   RandomModel model;
   model.metadata = {{"qwen3.attention.value_length", std::uint32_t{16}}};
-  expect_refused(model, {"qwen3.attention.key_length is 32", "qwen3.attention.value_length is 16", "equal"});
+  expect_refused(model, {"\"qwen3.attention.key_length\"", "expected 16", "value_length = 16", "found 32"});
 
   model.metadata.clear();
   model.without_keys = {"qwen3.attention.key_length"};  // then 64 / 4 = 16
-  expect_refused(model, {"qwen3.attention.key_length is 16 (missing", "qwen3.attention.value_length is 32"});
+  expect_refused(model, {"\"qwen3.attention.key_length\"", "expected 32", "qwen3.attention.value_length = 32",
+                         "found no such key", "= 16 is taken; add it"});
 
-  expect_refused(with("qwen3.attention.head_count_kv", std::uint32_t{3}),
-                 {"qwen3.attention.head_count is 4", "qwen3.attention.head_count_kv 3"});
+  expect_refused(
+      with("qwen3.attention.head_count_kv", std::uint32_t{3}),
+      {"\"qwen3.attention.head_count\"", "a multiple of qwen3.attention.head_count_kv = 3", "found 4"});
 
   RandomModel odd;
   odd.head_dim = 33;
-  expect_refused(odd, {"33", "even"});
+  expect_refused(odd, {"key_length\"", "found 33", "even"});
+  odd.head_dim = 16;
+  odd.hidden_size = 60;
+  odd.without_keys = {"qwen3.attention.key_length", "qwen3.attention.value_length"};  // then 60 / 4 = 15
+  expect_refused(odd, {"\"qwen3.attention.key_length\"", "even", "found no such key", "= 15 is taken"});
 
   expect_refused(with("qwen3.rope.dimension_count", std::uint32_t{16}),
-                 {"qwen3.rope.dimension_count is 16", "32", "whole heads"});
+                 {"qwen3.rope.dimension_count", "found 16", "expected 32", "whole heads"});
   EXPECT_EQ(config_of(with("qwen3.rope.dimension_count", std::uint32_t{32})).head_dim, 32U);
 }
 
@@ -169,9 +211,11 @@ TEST(Config, RefusesEpsilonAndBaseThatMakeNoSense) {
 
 TEST(Config, TellsBothSidesOfADisagreementWithTheEmbedding) {
   expect_refused(with("qwen3.embedding_length", std::uint32_t{128}),
-                 {"token_embd.weight", "64", "qwen3.embedding_length is 128"});
-  expect_refused(with("qwen3.vocab_size", std::uint32_t{101}),
-                 {"qwen3.vocab_size is 101", "token_embd.weight has 100 rows"});
+                 {"tensor \"token_embd.weight\": shape: expected rows of 128",
+                  "qwen3.embedding_length = 128 (at byte ", "found rows of 64"});
+  expect_refused(
+      with("qwen3.vocab_size", std::uint32_t{101}),
+      {"qwen3.vocab_size", "expected 100 (the rows of tensor \"token_embd.weight\")", "found 101"});
   EXPECT_EQ(config_of(with("qwen3.vocab_size", std::uint32_t{100})).vocab_size, 100U);
 }
 
@@ -184,17 +228,18 @@ TEST(Config, TheTokenizersListMayBeShorterThanTheEmbeddingNeverLonger) {
   };
   EXPECT_EQ(config_of(with("tokenizer.ggml.tokens", tokens(70))).vocab_size, 100U);
   EXPECT_EQ(config_of(with("tokenizer.ggml.tokens", tokens(100))).vocab_size, 100U);
-  expect_refused(with("tokenizer.ggml.tokens", tokens(101)), {"101 tokens", "100 rows"});
+  expect_refused(with("tokenizer.ggml.tokens", tokens(101)),
+                 {"\"tokenizer.ggml.tokens\"", "at most 100 tokens", "at byte ", "found 101"});
 }
 
 TEST(Config, NeverIgnoresSettingsOfOtherArchitectures) {
   for (const char* key : {"qwen3.expert_count", "qwen3.attention.clamp_kqv", "qwen3.attention.scale",
                           "qwen3.logit_scale", "qwen3.final_logit_softcapping", "qwen3.embedding_scale"}) {
-    expect_refused(with(key, 7.0F), {key, "is 7"});
+    expect_refused(with(key, 7.0F), {key, "at byte ", "found 7"});
   }
   expect_refused(with("qwen3.attention.causal", false), {"qwen3.attention.causal"});
   expect_refused(with("qwen3.attention.sliding_window", std::uint32_t{512}),
-                 {"qwen3.attention.sliding_window is 512", "4096"});
+                 {"qwen3.attention.sliding_window", "found 512", "4096"});
   // Values that change nothing are fine.
   EXPECT_EQ(config_of(with("qwen3.attention.causal", true)).layers, 2U);
   EXPECT_EQ(config_of(with("qwen3.expert_count", std::uint32_t{0})).layers, 2U);

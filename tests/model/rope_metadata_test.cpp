@@ -88,7 +88,7 @@ TEST(RopeMetadata, HonoursTheOlderNameOfTheFactor) {
   EXPECT_EQ(scaling.factor, 4.0F);
   EXPECT_EQ(scaling_of({{"qwen3.rope.scale_linear", 4.0F}, {kFactor, 4.0F}}).factor, 4.0F);
   expect_refused(with({{"qwen3.rope.scale_linear", 4.0F}, {kFactor, 2.0F}}),
-                 {"qwen3.rope.scale_linear is 4", "qwen3.rope.scaling.factor is 2"});
+                 {"qwen3.rope.scale_linear = 4", "qwen3.rope.scaling.factor\": expected 4", "found 2"});
 }
 
 TEST(RopeMetadata, TakesTheContextLengthIfYarnDoesNotNameTheOriginal) {
@@ -115,12 +115,16 @@ TEST(RopeMetadata, RefusesOtherTypesByName) {
 }
 
 TEST(RopeMetadata, RefusesContradictions) {
-  expect_refused(with({{kType, std::string("none")}, {kFactor, 4.0F}}), {kType, "factor is 4"});
-  expect_refused(with({{kType, std::string("yarn")}}), {kFactor, "missing"});
-  expect_refused(with({{kType, std::string("linear")}}), {kFactor, "missing"});
+  expect_refused(with({{kType, std::string("none")}, {kFactor, 4.0F}}), {kType, "the scaling factor is 4"});
+  expect_refused(with({{kType, std::string("yarn")}}), {kFactor, "found no such key"});
+  expect_refused(with({{kType, std::string("linear")}}), {kFactor, "found no such key"});
   expect_refused(
       with(yarn({{"qwen3.rope.scaling.yarn_beta_fast", 1.0F}, {"qwen3.rope.scaling.yarn_beta_slow", 2.0F}})),
-      {"qwen3.rope.scaling.yarn_beta_fast is 1", "qwen3.rope.scaling.yarn_beta_slow is 2"});
+      {"qwen3.rope.scaling.yarn_beta_fast", "found 1",
+       "at least 2, which is qwen3.rope.scaling.yarn_beta_slow"});
+  // The other one is the format's default then, and not to be found in the file.
+  expect_refused(with(yarn({{"qwen3.rope.scaling.yarn_beta_slow", 64.0F}})),
+                 {"\"qwen3.rope.scaling.yarn_beta_slow\"", "at most 32", "at byte ", "found 64"});
   expect_refused(with({{"qwen3.rope.scaling.yarn_attn_factor", 1.25F}}),
                  {"qwen3.rope.scaling.yarn_attn_factor", "not yarn"});
 }
@@ -132,9 +136,9 @@ TEST(RopeMetadata, RefusesFactorsThatMakeNoSense) {
     expect_refused(with({{kFactor, factor}}), {kFactor});
   }
   expect_refused(with(yarn({{"qwen3.rope.scaling.yarn_beta_slow", 0.0F}})),
-                 {"qwen3.rope.scaling.yarn_beta_slow is 0"});
+                 {"\"qwen3.rope.scaling.yarn_beta_slow\"", "found 0"});
   expect_refused(with({{kType, std::string("yarn")}, {kFactor, 4.0F}, {kOriginal, std::uint32_t{0}}}),
-                 {kOriginal, "is 0"});
+                 {kOriginal, "found 0"});
 }
 
 TEST(RopeMetadata, NeverIgnoresAKeyItDoesNotKnow) {
@@ -142,7 +146,7 @@ TEST(RopeMetadata, NeverIgnoresAKeyItDoesNotKnow) {
   expect_refused(with({{"qwen3.rope.dimension_sections", std::uint32_t{3}}}),
                  {"qwen3.rope.dimension_sections"});
   expect_refused(with(yarn({{"qwen3.rope.scaling.yarn_ext_factor", 0.5F}})),
-                 {"qwen3.rope.scaling.yarn_ext_factor is 0.5", "only 1"});
+                 {"qwen3.rope.scaling.yarn_ext_factor", "found 0.5", "expected 1"});
   expect_refused(with(yarn({{"qwen3.rope.scaling.yarn_log_multiplier", 0.1F}})),
                  {"qwen3.rope.scaling.yarn_log_multiplier"});
 }

@@ -1,5 +1,6 @@
 #include "model/weights.hpp"
 
+#include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 
@@ -81,29 +82,31 @@ TEST(Weights, NormsOfEveryFloatFormatAreDecoded) {
 TEST(Weights, NamesEveryMissingTensorUpToTen) {
   RandomModel model;
   model.without_tensors = {"blk.1.ffn_up.weight"};
-  expect_refused(model, {"1 of the 24 tensors", "is missing: blk.1.ffn_up.weight"});
+  expect_refused(model, {"expected the 24 that qwen3.block_count = 2 (at byte ",
+                         "found 1 missing: blk.1.ffn_up.weight"});
   model.without_tensors.insert("blk.0.attn_q_norm.weight");
   model.without_tensors.insert("output_norm.weight");
-  expect_refused(model, {"3 of the 24", "are missing", "blk.0.attn_q_norm.weight", "blk.1.ffn_up.weight",
-                         "output_norm.weight"});
+  expect_refused(model, {"expected the 24", "found 3 missing: ", "blk.0.attn_q_norm.weight",
+                         "blk.1.ffn_up.weight", "output_norm.weight"});
   model.without_tensors = {"token_embd.weight"};
-  expect_refused(model, {"token_embd.weight is missing"});
+  expect_refused(model, {"tensor \"token_embd.weight\"", "found no such tensor"});
 
   RandomModel more;  // metadata says 4 layers, the file has 2
   more.metadata = {{"qwen3.block_count", std::uint32_t{4}}};
-  expect_refused(more, {"22 of the 46 tensors", "qwen3.block_count 4", "blk.2.attn_norm.weight", ", ..."});
+  expect_refused(more, {"expected the 46", "found 22 missing", "qwen3.block_count = 4",
+                        "blk.2.attn_norm.weight", ", ..."});
 }
 
 TEST(Weights, ManyMissingLayersAreRefusedInNoTime) {
   RandomModel model;
   model.metadata = {{"qwen3.block_count", std::uint32_t{4096}}};
-  expect_refused(model, {"missing", "qwen3.block_count 4096"});
+  expect_refused(model, {"missing", "qwen3.block_count = 4096"});
 }
 
 TEST(Weights, FewerLayersThanTheFileHasAreNotIgnored) {
   RandomModel model;
   model.metadata = {{"qwen3.block_count", std::uint32_t{1}}};
-  expect_refused(model, {"blk.1.", "layer 1", "qwen3.block_count is 1"});
+  expect_refused(model, {"blk.1.", "found layer 1", "a layer below qwen3.block_count = 1 (at byte "});
 }
 
 TEST(Weights, TellsBothSidesOfAWrongShape) {
@@ -127,7 +130,8 @@ TEST(Weights, TellsBothSidesOfAWrongShape) {
     RandomModel model;
     model.shapes = {{c.tensor, c.shape}};
     auto message = c.message;
-    message.emplace_back(c.tensor);
+    message.emplace_back(fmt::format("tensor \"{}\": shape: expected", c.tensor));
+    message.emplace_back("at byte ");
     expect_refused(model, message);
   }
   RandomModel head;
@@ -136,6 +140,50 @@ TEST(Weights, TellsBothSidesOfAWrongShape) {
   expect_refused(head, {"output.weight", "[64, 99]", "[64, 100]", "token_embd.weight"});
   head.shapes = {{"output.weight", {128, 100}}};
   expect_refused(head, {"output.weight", "[128, 100]", "[64, 100]"});
+}
+
+/// Writes another tensor type into the table; returns where the tensor's entry starts.
+std::uint64_t change_type(const std::filesystem::path& path, const std::string& tensor, std::uint32_t type) {
+  const auto file = gguf::File::open(path);
+  const auto* info = file.find_tensor(tensor);
+  const std::uint64_t at = info->declared_at + 8 + tensor.size() + 4 + 8 * info->shape.size();
+  std::fstream bytes(path, std::ios::in | std::ios::out | std::ios::binary);
+  bytes.seekp(static_cast<std::streamoff>(at));
+  bytes.write(reinterpret_cast<const char*>(&type), sizeof type);
+  return info->declared_at;
+}
+
+TEST(Weights, TypesThatCannotBeDecodedAreRefusedNamingThoseThatCan) {
+  const auto refused = [](const std::string& tensor, std::uint32_t type, const std::string& name) {
+    RandomModel model;
+    model.hidden_size = 256;
+    model.ffn_size = 256;
+    model.matrix_format = quant::TensorType::q8_0;
+    const TemporaryFile file(model);
+    const auto at = change_type(file.path(), tensor, type);
+    try {
+      const LoadedModel loaded(file.path());
+      ADD_FAILURE() << tensor;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(),
+                fmt::format(
+                    "\"{}\": tensor \"{}\": type: expected one of {} at byte {}, found {} ({}); convert the "
+                    "model to one of these",
+                    file.path().native(), tensor, quant::accepted_formats(), at, name, type));
+    }
+  };
+  refused("blk.1.ffn_up.weight", 12, "q4_k");
+  refused("blk.0.attn_q.weight", 14, "q6_k");
+  refused("blk.0.attn_norm.weight", 26, "i32");
+  refused("token_embd.weight", 26, "i32");
+}
+
+TEST(Weights, ATypeThatCannotBeDecodedHarmsNobodyWhereItIsNotUsed) {
+  RandomModel model;
+  model.extra_tensors = {{"cls.output.weight", {64, 2}}};
+  const TemporaryFile file(model);
+  change_type(file.path(), "cls.output.weight", 26);
+  EXPECT_NO_THROW(LoadedModel{file.path()});
 }
 
 TEST(Weights, TrailingDimensionsOfOneMeanNothing) {
@@ -150,7 +198,7 @@ TEST(Weights, TensorsOfOtherModelsAreNotIgnored) {
                            "output_norm.bias", "blk.x.weight"}) {
     RandomModel model;
     model.extra_tensors = {{name, {64}}};
-    expect_refused(model, {name, "not part of a qwen3 model"});
+    expect_refused(model, {name, "expected a part of a qwen3 model at byte ", "will not ignore it"});
   }
 }
 

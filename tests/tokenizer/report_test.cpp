@@ -25,7 +25,7 @@ TEST(Report, TextShowsWhatATerminalWouldNot) {
   const auto ids = tokenizer.encode("hello\x1B\n<|end|>", true);
   EXPECT_EQ(tokens_as_text(tokenizer, ids),
             "     259  \"hello\"\n"
-            "      27  \"\\u001b\"\n"
+            "      27  \"\\x1b\"\n"
             "      10  \"\\n\"\n"
             "     265  \"<|end|>\"  control\n"
             "4 tokens\n");
@@ -35,10 +35,14 @@ TEST(Report, TextShowsWhatATerminalWouldNot) {
     vocabulary.types.push_back(TokenType::user_defined);
   }
   EXPECT_EQ(tokens_as_text(Tokenizer(vocabulary), std::vector<TokenId>{269, 270, 271}),
-            "     269  \"\\u009b2J\"\n"
-            "     270  \"\\u007f\"\n"
+            "     269  \"\\u{9b}2J\"\n"
+            "     270  \"\\x7f\"\n"
             "     271  \"\u00E9\"\n"
             "3 tokens\n");
+  vocabulary.tokens.emplace_back(200, 'y');
+  vocabulary.types.push_back(TokenType::user_defined);
+  EXPECT_EQ(tokens_as_text(Tokenizer(vocabulary), std::vector<TokenId>{272}),
+            "     272  \"" + std::string(200, 'y') + "\"\n1 token\n");
   EXPECT_EQ(tokens_as_text(tokenizer, std::vector<TokenId>{'x'}), "     120  \"x\"\n1 token\n");
 }
 
