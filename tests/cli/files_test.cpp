@@ -1,10 +1,12 @@
 // inspect, tokenize, logits, synth.
 
+#include <algorithm>
 #include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/program.hpp"
+#include "support/gguf_bytes.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace inferno::test {
@@ -52,6 +54,60 @@ TEST(Inspect, TextNamesTensorsAndTotals) {
   const auto ran = run_inferno({"inspect", INFERNO_MODELS "/tale-12m-q8_0.gguf"});
   EXPECT_EQ(ran.code, 0);
   EXPECT_THAT(ran.out, testing::AllOf(HasSubstr("blk.9.ffn_down.weight"), HasSubstr("general.architecture")));
+}
+
+/// The shipped model with a tensor of a type that inferno cannot run.
+std::filesystem::path write_unsupported(const TemporaryFolder& folder) {
+  auto bytes = read_file(INFERNO_MODELS "/tale-12m-q8_0.gguf");
+  const std::string name = "blk.3.attn_q.weight";
+  const auto type = bytes.find(name) + name.size() + 4 + 16;
+  EXPECT_EQ(bytes[type], 8);
+  bytes[type] = 12;
+  return folder.write("k.gguf", bytes);
+}
+
+TEST(Inspect, ShowsTypesThatCannotBeRun) {
+  const TemporaryFolder folder;
+  const auto path = write_unsupported(folder).string();
+  const auto ran = run_inferno({"inspect", path});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out,
+              testing::AllOf(HasSubstr("general.architecture"), HasSubstr("q4_k"),
+                             HasSubstr("q4_k: 1 tensors, 73728 bytes; inferno cannot run this type")));
+  EXPECT_EQ(run_inferno({"inspect", "--json", path}).json()["tensors"].size(), 112U);
+}
+
+TEST(Generate, RefusesTypesThatCannotBeRun) {
+  const TemporaryFolder folder;
+  const auto path = write_unsupported(folder).string();
+  for (const auto& command : std::vector<std::vector<std::string>>{
+           {"generate", "-m", path, "-p", "a", "-n", "1"},
+           {"serve", "-m", path, "--port", "0"},
+           {"verify", "-m", path},
+           {"logits", "-m", path, "--ids", "1", "--out", (folder / "x.npy").string()}}) {
+    const auto ran = run_inferno(command);
+    EXPECT_EQ(ran.code, 1) << command[0];
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_THAT(ran.err,
+                testing::AllOf(HasSubstr("tensor \"blk.3.attn_q.weight\": type: expected one of f32 (0)"),
+                               HasSubstr("found q4_k (12)")))
+        << command[0];
+  }
+}
+
+TEST(Inspect, RefusesAFileThatIsOnlyLarge) {
+  const TemporaryFolder folder;
+  constexpr std::uint64_t kLength = (std::uint64_t{1} << 31U) - 200;
+  const auto path = folder.write(
+      "big.gguf", GgufBytes::header(0, 1).key("general.name", gguf::ValueType::string).number(kLength).get());
+  std::filesystem::resize_file(path, std::uint64_t{1} << 41U);
+  for (const char* command : {"inspect", "generate"}) {
+    const auto ran = run_inferno({command, "-m", path.string()});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.err,
+                testing::AllOf(HasSubstr("big.gguf"), HasSubstr("\"general.name\": value"),
+                               HasSubstr("at most 134217728 bytes of memory"), HasSubstr("at byte 48")));
+  }
 }
 
 TEST(Tokenize, TextFromAnArgumentOrStdin) {
