@@ -106,8 +106,8 @@ class Bench {
 void run(Device& device, const std::string& only) {
   Bench bench(device, only);
   const auto& can = device.capabilities();
-  fmt::print("{}: subgroups of {}, integer dot {}, shares writes {}\n", can.name, can.subgroup_size,
-             can.integer_dot, can.shares_writes);
+  fmt::print("{}: subgroups of {}, integer dot {}, attention at once {}\n", can.name, can.subgroup_size,
+             can.integer_dot, device.has(Kernel::attend_one));
 
   // A chain of little.
   const auto x = bench.floats(256 * 1024);

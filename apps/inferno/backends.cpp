@@ -8,10 +8,21 @@
 namespace inferno::cli {
 namespace {
 
+/// Each device once: those of hybrid are Vulkan's.
+bool lists_devices(const BackendStatus& backend) {
+  return !backend.devices.empty() && backend.name != "hybrid" && backend.name != "metal";
+}
+
 void print_table(const std::vector<BackendStatus>& backends) {
   for (const auto& backend : backends) {
     fmt::print("{:<10} {:<4} {}\n", backend.name, backend.available ? "yes" : "no",
                backend.available ? backend.device : backend.reason);
+  }
+  for (const auto& backend : backends) {
+    if (!lists_devices(backend)) continue;
+    fmt::print("\n{} devices, for --device:\n", backend.name);
+    int number = 0;
+    for (const auto& device : backend.devices) fmt::print("{:>4}  {}\n", number++, device);
   }
 }
 
@@ -21,7 +32,8 @@ void print_json(const std::vector<BackendStatus>& backends) {
     list.push_back({{"name", backend.name},
                     {"available", backend.available},
                     {"device", backend.device},
-                    {"reason", backend.reason}});
+                    {"reason", backend.reason},
+                    {"devices", backend.devices}});
   }
   fmt::print("{}\n", list.dump(2));
 }

@@ -61,22 +61,26 @@ std::vector<std::int32_t> prompt_ids(const LogitsOptions& options, const Model& 
   return ids;
 }
 
-/// Feeds the ids in chunks, without a cache each with all before it again; `sink` takes the logits of the
-/// last position, or of all.
-void run(Executor& executor, const LogitsOptions& options, const std::vector<std::int32_t>& ids,
-         OutputSink& sink) {
-  const auto kv = parse_kv_kind(options.engine.kv);
-  const auto total = static_cast<std::uint32_t>(ids.size());
+/// What an executor needs for so many ids: without a cache it is given all of them at once.
+Limits limits_for(const LogitsOptions& options, std::uint32_t total) {
   const auto chunk = std::min(options.chunk, total);
   Limits limits;
   limits.blocks = (total + kBlockSize - 1) / kBlockSize;
   limits.block_size = kBlockSize;
   limits.max_context = limits.blocks * kBlockSize;
-  limits.max_tokens = kv == KvKind::none ? total : chunk;
+  limits.max_tokens = parse_kv_kind(options.engine.kv) == KvKind::none ? total : chunk;
   limits.max_outputs = chunk;
-  executor.reserve(limits);
-  BlockPool pool(limits.blocks);
-  SequenceCache cache(pool, kv, kBlockSize, limits.max_context);
+  return limits;
+}
+
+/// Feeds the ids in chunks, without a cache each with all before it again; `sink` takes the logits of the
+/// last position, or of all.
+void run(Executor& executor, const LogitsOptions& options, const std::vector<std::int32_t>& ids,
+         OutputSink& sink) {
+  const auto total = static_cast<std::uint32_t>(ids.size());
+  const auto chunk = std::min(options.chunk, total);
+  BlockPool pool(executor.limits().blocks);
+  SequenceCache cache(pool, parse_kv_kind(options.engine.kv), kBlockSize, executor.limits().max_context);
   cache.extend(total);
   ProgressLine progress("computing logits");
   for (std::uint32_t first = 0; first < total; first += chunk) {
@@ -104,8 +108,11 @@ int write_logits(const LogitsOptions& options) {
   if (options.chunk == 0) throw UsageError("--chunk is 0; expected at least 1 token");
   const auto model = options.model.load();
   const auto ids = prompt_ids(options, model);
-  const auto executor = create_executor(options.engine.backend, model.parts().loaded,
-                                        {.device = options.engine.device, .threads = options.engine.threads});
+  const Limits limits = limits_for(options, static_cast<std::uint32_t>(ids.size()));
+  BackendChoice choice(options.engine.backend, model.parts().loaded,
+                       {.device = options.engine.device, .threads = options.engine.threads});
+  auto executor = choice.next();
+  use_or_replace(choice, executor, [&limits](Executor& candidate) { candidate.reserve(limits); });
   std::vector<std::uint64_t> shape = {model.vocab_size()};
   if (options.all) shape.insert(shape.begin(), ids.size());
   NpyWriter file(options.out, shape);

@@ -53,6 +53,8 @@ struct Generation {
   /// XXH3-64, in 16 hex digits, over the little-endian float32 logits of every generated position in order;
   /// empty unless asked for.
   std::string logits_hash;
+  /// The backend that it began on, if that lost its device on the way and another went on; else empty.
+  std::string moved_from;
 };
 
 /// Takes text as it becomes certain: always whole characters, never part of a stop string. Returns false to

@@ -138,7 +138,8 @@ class Sequences {
     options.max_steps = std::max(steps, 1U);
     options.observer = observer;
     const auto result = executor_.wait(executor_.submit(batch, options));
-    ++submissions_;
+    // Whoever hands a device one product after the other asks that often.
+    submissions_ += std::max<std::uint64_t>(result.device_waits, 1);
     dispatches_ += result.dispatches;
     for (std::size_t row = 0; row < result.status.size(); ++row) {
       if (result.status[row] != RowStatus::ok) {
@@ -283,11 +284,13 @@ void check(const Workload& workload, const ModelConfig& config, const Capabiliti
   }
 }
 
+void prepare(const LoadedModel& model, Executor& executor, const Workload& workload) {
+  check(workload, model.config, executor.capabilities());
+  executor.reserve(limits_for(workload));
+}
+
 Result run(const LoadedModel& model, Executor& executor, const Workload& workload, Machine& machine) {
   const auto& capabilities = executor.capabilities();
-  check(workload, model.config, capabilities);
-  const auto limits = limits_for(workload);
-  executor.reserve(limits);
 
   Result result;
   result.backend = capabilities.backend;
@@ -300,7 +303,7 @@ Result run(const LoadedModel& model, Executor& executor, const Workload& workloa
       prefill_operations(model.weights, capabilities.contract, workload.rows, workload.prompt);
   result.weight_bytes_per_step = weight_bytes_per_step(model.weights, model.config.tied_head, workload.rows);
   if (workload.kv != KvKind::none) {
-    result.cache_bytes_per_step = cache_bytes_per_position(executor, limits) * workload.rows *
+    result.cache_bytes_per_step = cache_bytes_per_position(executor, executor.limits()) * workload.rows *
                                   positions_read_per_step(workload.depth_or_prompt(), workload.gen);
   }
 

@@ -64,7 +64,11 @@ struct Result {
 /// for what the backend cannot do.
 void check(const Workload& workload, const ModelConfig& config, const Capabilities& capabilities);
 
-/// Checks, reserves the executor anew, warms up and measures, the machine's limits in between.
+/// Checks, and reserves the executor anew. Throws Error if there is no room.
+void prepare(const LoadedModel& model, Executor& executor, const Workload& workload);
+
+/// Warms up and measures with an executor that was prepared for the workload, the machine's limits in
+/// between.
 Result run(const LoadedModel& model, Executor& executor, const Workload& workload, Machine& machine);
 
 }  // namespace inferno::bench

@@ -13,8 +13,9 @@ std::vector<std::string> ladder_backends() {
 Result run_backend(std::string_view backend, const LoadedModel& model, const BackendOptions& options,
                    const Workload& workload) {
   // The executor first: if there is none, nothing needs to be measured.
-  const auto executor = create_executor(backend, model, options);
-  check(workload, model.config, executor->capabilities());
+  BackendChoice choice(backend, model, options);
+  auto executor = choice.next();
+  use_or_replace(choice, executor, [&](Executor& candidate) { prepare(model, candidate, workload); });
   // Never mind the processors where the work is done elsewhere.
   if (auto* on_device = dynamic_cast<OnDevice*>(executor.get())) {
     DeviceMachine machine(on_device->device_meter(model.file.total_bytes()));

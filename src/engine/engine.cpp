@@ -44,13 +44,18 @@ struct Engine::State {
   Model model;
   EngineOptions options;
   KvKind kv_kind;
-  std::unique_ptr<Executor> executor;
+  BackendChoice choice;
+  std::unique_ptr<Executor> executor;  // none after a failure that left none; the next request makes one
+  Capabilities capabilities;           // the latest executor's
   std::uint32_t reserved_context = 0;
   std::atomic<bool> cancelled = false;
   GenerationObserver* observer = nullptr;
 
   State(Model the_model, EngineOptions the_options)
-      : model(std::move(the_model)), options(std::move(the_options)), kv_kind(parse_kv_kind(options.kv)) {
+      : model(std::move(the_model)),
+        options(std::move(the_options)),
+        kv_kind(parse_kv_kind(options.kv)),
+        choice(choice_of(options.backend, options.device)) {
     check_options(options, kv_kind);
     const auto& config = model.parts().loaded.config;
     if (options.context > config.context_length) {
@@ -59,11 +64,20 @@ struct Engine::State {
           "beyond",
           options.context, config.name, config.context_length);
     }
-    executor = create_executor(options.backend, model.parts().loaded,
-                               {.device = options.device, .threads = options.threads});
-    if (options.steps_per_submit > 1 && !executor->capabilities().multi_step) {
-      throw Error(fmt::format("backend {} does not chain steps; use --steps-per-submit 1",
-                              executor->capabilities().backend));
+    executor = choice.next();
+    look_at_executor();
+    if (!choice.may_go_on()) choice.settle();
+  }
+
+  BackendChoice choice_of(std::string_view backend, std::optional<std::uint32_t> device) const {
+    return {backend, model.parts().loaded, {.device = device, .threads = options.threads}};
+  }
+
+  void look_at_executor() {
+    capabilities = executor->capabilities();
+    if (options.steps_per_submit > 1 && !capabilities.multi_step) {
+      throw Error(
+          fmt::format("backend {} does not chain steps; use --steps-per-submit 1", capabilities.backend));
     }
   }
 
@@ -72,8 +86,14 @@ struct Engine::State {
   }
 
   /// Reserving is lazy so that a short request with a long-context model does not take memory for the whole
-  /// context.
+  /// context. A backend that has no room is replaced for good, if the user left the choice to inferno.
   void reserve(std::uint32_t positions) {
+    if (executor == nullptr) {
+      choice = choice_of(options.backend, options.device);
+      reserved_context = 0;
+      executor = choice.next();
+      look_at_executor();
+    }
     if (positions <= reserved_context) return;
     const auto blocks = blocks_for(positions);
     Limits limits;
@@ -86,18 +106,21 @@ struct Engine::State {
     limits.blocks = blocks;
     limits.slots = 1;
     reserved_context = 0;
-    executor->reserve(limits);
+    use_or_replace(choice, executor, [&limits](Executor& candidate) { candidate.reserve(limits); });
+    look_at_executor();
     reserved_context = limits.max_context;
   }
 
   /// The device is gone: this engine goes on with the CPU, for good. Throws `lost` if it was the CPU.
   void move_to_cpu(const DeviceLost& lost) {
     constexpr const char* kSuccessor = "pool";
-    if (executor->capabilities().backend == kSuccessor) throw lost;
+    if (capabilities.backend == kSuccessor) throw lost;
     log().warn("{}; going on with {}, computing the sequence again", lost.what(), kSuccessor);
     // The memory of the lost one may be needed; it outlives the message that it wrote.
     executor.reset();
-    executor = create_executor(kSuccessor, model.parts().loaded, {.threads = options.threads});
+    choice = choice_of(kSuccessor, std::nullopt);
+    executor = choice.next();
+    look_at_executor();
     reserve(std::exchange(reserved_context, 0));
   }
 };
@@ -146,10 +169,10 @@ const EngineOptions& Engine::options() const {
   return state_->options;
 }
 const std::string& Engine::backend() const {
-  return state_->executor->capabilities().backend;
+  return state_->capabilities.backend;
 }
 const std::string& Engine::device() const {
-  return state_->executor->capabilities().device;
+  return state_->capabilities.device;
 }
 void Engine::observe(GenerationObserver* observer) {
   state_->observer = observer;

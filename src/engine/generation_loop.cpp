@@ -76,6 +76,7 @@ void GenerationLoop::advance(std::uint32_t steps, bool prefill) {
     try {
       return try_to_advance(steps, prefill);
     } catch (const DeviceLost& lost) {
+      if (generation_.moved_from.empty()) generation_.moved_from = executor_->capabilities().backend;
       move_to(context_.successor(lost));
     }
   }

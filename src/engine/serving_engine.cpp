@@ -42,7 +42,11 @@ std::uint64_t blocks_for(std::uint64_t positions, std::uint32_t block_size) {
   return (positions + block_size - 1) / block_size;
 }
 
-Limits limits_for(const ServingOptions& options, const Executor& executor) {
+/// What an executor is to be ready for. The size of the cache is what was asked for, or else as large as is
+/// good and as there is room for; `shrunk` then says why it is smaller than that.
+Limits limits_for(const ServingOptions& options, bool whole_context, const Executor& executor,
+                  std::string& shrunk) {
+  shrunk.clear();
   Limits limits;
   limits.max_rows = options.max_rows;
   limits.max_tokens = options.step_tokens;
@@ -57,9 +61,20 @@ Limits limits_for(const ServingOptions& options, const Executor& executor) {
     limits.blocks = 1;
     const auto block_bytes = std::max<std::uint64_t>(executor.memory_need(limits).cache_bytes, 1);
     const auto context_blocks = blocks_for(options.context, options.block_size);
-    const auto wanted = std::min(context_blocks * options.max_rows, options.kv_bytes / block_bytes);
-    limits.blocks = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(std::max(wanted, context_blocks), kGreedySlot - 1));
+    const auto wanted = std::min<std::uint64_t>(
+        std::max(std::min(context_blocks * options.max_rows, options.kv_bytes / block_bytes), context_blocks),
+        kGreedySlot - 1);
+    const BlockRoom room = executor.block_room(limits);
+    // A context that was asked for is had, or refused.
+    const auto blocks = std::max(std::min(wanted, room.blocks), whole_context ? context_blocks : 1);
+    limits.blocks = static_cast<std::uint32_t>(blocks);
+    if (blocks < wanted) {
+      shrunk = fmt::format("the cache has {} blocks of {} positions instead of {}: {}", blocks,
+                           options.block_size, wanted, room.bound);
+      if (blocks < context_blocks) {
+        shrunk += fmt::format("; a request has at most {} positions", blocks * options.block_size);
+      }
+    }
   }
   limits.max_context = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(options.context, std::uint64_t{limits.blocks} * options.block_size));
@@ -82,6 +97,7 @@ struct ServingEngine::State {
       : model(std::move(the_model)), options(std::move(the_options)) {
     check_options(options);
     const auto& loaded = model.parts().loaded;
+    const bool whole_context = options.context != 0;
     if (options.context == 0) options.context = loaded.config.context_length;
     if (options.context > loaded.config.context_length) {
       log().warn(
@@ -89,14 +105,21 @@ struct ServingEngine::State {
           "beyond",
           options.context, loaded.config.name, loaded.config.context_length);
     }
-    if (!executor) {
-      executor =
-          create_executor(options.backend, loaded, {.device = options.device, .threads = options.threads});
+    std::string shrunk;
+    const auto reserve = [&](Executor& candidate) {
+      limits = limits_for(options, whole_context, candidate, shrunk);
+      candidate.reserve(limits);
+    };
+    if (executor) {
+      reserve(*executor);
+    } else {
+      BackendChoice choice(options.backend, loaded, {.device = options.device, .threads = options.threads});
+      executor = choice.next();
+      use_or_replace(choice, executor, reserve);
     }
+    if (!shrunk.empty()) log().warn("{}", shrunk);
     capabilities = executor->capabilities();
-    limits = limits_for(options, *executor);
     options.kv_blocks = limits.blocks;
-    executor->reserve(limits);
     if (!options.failover) {
       // The same arithmetic, so that nobody notices.
       const std::string name = capabilities.contract ? "pool" : capabilities.backend;

@@ -59,6 +59,8 @@ class HeadConsumer {
   virtual void take_choice(std::uint32_t head_row, std::int32_t id) = 0;
   /// Counts what the backend made of the step's stages.
   virtual void add_dispatches(std::uint64_t count) = 0;
+  /// Counts how often a device was asked and waited for within the step.
+  virtual void add_device_waits(std::uint64_t count) = 0;
 };
 
 class Submission;

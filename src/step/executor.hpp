@@ -63,6 +63,12 @@ struct MemoryNeed {
   std::uint64_t weight_bytes = 0;  ///< what the executor holds beside the mapped file
 };
 
+/// How many cache blocks an executor has room for.
+struct BlockRoom {
+  std::uint64_t blocks = UINT64_MAX;
+  std::string bound;  ///< what more would break, for people; empty if nothing is known to
+};
+
 /// A slot's sampling state. `prompt` and `generated` are what the sequence holds when the slot is set; from
 /// then on the executor counts what it chooses through the slot, so chained steps and references need no
 /// host. A slot that was not set since `reserve` is in this struct's initial state: greedy, nothing seen.
@@ -123,6 +129,9 @@ class Executor {
   virtual const Capabilities& capabilities() const = 0;
   /// What `reserve(limits)` would take; allocates nothing.
   virtual MemoryNeed memory_need(const Limits& limits) const = 0;
+  /// Cache blocks that could be reserved now, with all else as in `limits`; for whoever asks for as many as
+  /// are good, not for a certain number. Some memory is left over, for others who share it.
+  virtual BlockRoom block_room(const Limits& /*limits*/) const { return {}; }
   /// Allocates for these limits. The cache's content, slots and tickets are lost (the count of tickets goes
   /// on). May be called again. Throws UsageError for limits that make no sense (nothing changed then), Error
   /// with what was needed if the memory cannot be had; the executor is then as it was before the first

@@ -36,6 +36,8 @@ struct StepResult {
   std::uint32_t steps = 0;          ///< model steps that were run to their end
   /// What the backend made of the steps' stages (fewer by fusion, more by splitting); 0: each stage is one.
   std::uint64_t dispatches = 0;
+  /// How often the steps stopped to wait for a device, where they are not its work as a whole (`hybrid`).
+  std::uint64_t device_waits = 0;
 };
 
 /// Takes logits and hidden states as they are produced, so that those of a long prompt are never held. What

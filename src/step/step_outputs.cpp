@@ -147,6 +147,10 @@ void StepOutputs::take_choice(std::uint32_t head_row, std::int32_t id) {
   take_outputs(head_row, hidden_, {{}, id});
 }
 
+void StepOutputs::add_device_waits(std::uint64_t count) {
+  submission_->result().device_waits += count;
+}
+
 void StepOutputs::add_dispatches(std::uint64_t count) {
   submission_->result().dispatches += count;
 }

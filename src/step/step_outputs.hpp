@@ -28,6 +28,7 @@ class StepOutputs : public HeadConsumer, public StageObserver {
   bool wants_choice(std::uint32_t head_row) const override;
   void take_choice(std::uint32_t head_row, std::int32_t id) override;
   void add_dispatches(std::uint64_t count) override;
+  void add_device_waits(std::uint64_t count) override;
 
   /// What the backend is given to announce its stages to; nullptr if nobody watches.
   StageObserver* observer() { return observer_ == nullptr ? nullptr : this; }

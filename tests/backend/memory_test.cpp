@@ -5,6 +5,7 @@
 
 #include <inferno/error.hpp>
 
+#include "backend/cpu/memory_check.hpp"
 #include "backend/registry.hpp"
 #include "platform/available_memory.hpp"
 #include "platform/fault.hpp"
@@ -71,6 +72,31 @@ TEST(ScalarMemory, EveryFailedAllocationIsACleanError) {
   }
   EXPECT_EQ(failures, 18);  // the shared part's, sixteen buffers of scratch, the cache
   EXPECT_EQ(reserve_error(*executor, {}), "reserved");
+}
+
+TEST(RoomForBlocks, IsWhatIsLeftBesideAStepAndOthers) {
+  Limits limits;
+  limits.blocks = 4;
+  const MemoryNeed need{.cache_bytes = 4000, .scratch_bytes = 500, .weight_bytes = 0};
+  const auto room = room_for_blocks(need, limits, 100'000, "there");
+  EXPECT_EQ(room.blocks, 89U);  // of 1000 bytes each
+  EXPECT_THAT(room.bound, HasSubstr("100000 bytes are free there"));
+  EXPECT_EQ(room_for_blocks(need, limits, 500, "there").blocks, 0U);
+  EXPECT_EQ(room_for_blocks(need, limits, {}, "there").blocks, BlockRoom().blocks);
+}
+
+TEST(RoomForBlocks, EveryCpuBackendKnowsIt) {
+  const TemporaryFile file{RandomModel{}};
+  const LoadedModel loaded(file.path());
+  const auto available = available_memory();
+  ASSERT_TRUE(available);
+  for (const char* name : {"scalar", "reference", "simd", "pool"}) {
+    const auto executor = create_executor(name, loaded);
+    const auto room = executor->block_room({});
+    EXPECT_GT(room.blocks, 0U) << name;
+    EXPECT_LT(room.blocks, *available * 2 / (executor->memory_need({}).cache_bytes / Limits{}.blocks))
+        << name;
+  }
 }
 
 /// A made-up /proc and /sys/fs/cgroup.

@@ -1,6 +1,7 @@
 #include "backend/registry.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +68,53 @@ TEST(Registry, UnknownNamesAndDevicesAreRefused) {
   for (const auto& status : list_backends()) EXPECT_THAT(message, HasSubstr(status.name));
   EXPECT_THAT(creation_error("scalar", loaded, {.device = 3}), HasSubstr("3"));
   EXPECT_THAT(creation_error("Scalar", loaded), HasSubstr("unknown backend"));
+}
+
+/// A number is one of the backend's devices, or an error; never something that is overlooked.
+TEST(Registry, NoBackendOverlooksANumber) {
+  const TemporaryFile file{RandomModel{}};
+  const LoadedModel loaded(file.path());
+  for (const auto& status : list_backends()) {
+    EXPECT_NE(creation_error(status.name, loaded, {.device = 77}), "created") << status.name;
+  }
+  for (const char* name : {"auto", "gpu"}) {
+    const auto message = creation_error(name, loaded, {.device = 77});
+    EXPECT_THAT(message, HasSubstr("finds no GPU number 77"));
+    EXPECT_THAT(message, HasSubstr("cuda: "));
+    EXPECT_THAT(message, HasSubstr("vulkan: "));
+  }
+}
+
+/// A backend that cannot be asked is a line of the list.
+TEST(Registry, TheListOutlivesABackendThatCannotBeAsked) {
+  for (const char* kernels : {"bogus", "amx,sse2"}) {
+    setenv("INFERNO_KERNELS", kernels, 1);
+    const auto list = list_backends();
+    unsetenv("INFERNO_KERNELS");
+    ASSERT_EQ(list.size(), list_backends().size());
+    for (const auto& status : list) {
+      if (status.name != "pool" && status.name != "simd") continue;
+      EXPECT_FALSE(status.available);
+      EXPECT_THAT(status.reason, HasSubstr("INFERNO_KERNELS"));
+    }
+  }
+}
+
+/// A CPU without room is the end of it: another would have no more.
+TEST(Registry, AChoiceGoesOnFromDevicesOnly) {
+  const TemporaryFile file{RandomModel{}};
+  const LoadedModel loaded(file.path());
+  BackendChoice choice("pool", loaded);
+  auto executor = choice.next();
+  const auto full = [](Executor&) { throw Error("there is no room"); };
+  EXPECT_FALSE(choice.may_go_on());
+  try {
+    use_or_replace(choice, executor, full);
+    FAIL() << "there was room";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "there is no room");
+  }
+  EXPECT_NE(executor, nullptr);
 }
 
 TEST(Registry, ScalarDeclaresWhatItCan) {

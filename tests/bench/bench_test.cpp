@@ -68,7 +68,11 @@ class BenchTest : public ::testing::Test {
     return model;
   }
 
-  Result bench(const Workload& workload) { return run(model_, recorder_, workload, machine_); }
+  Result bench(const Workload& workload) { return bench(workload, machine_); }
+  Result bench(const Workload& workload, Machine& machine) {
+    prepare(model_, recorder_, workload);
+    return run(model_, recorder_, workload, machine);
+  }
   std::string refusal(const Workload& workload) {
     try {
       bench(workload);
@@ -101,7 +105,7 @@ struct FixedMeter : DeviceMeter {
 TEST_F(BenchTest, ADeviceIsItsOwnMachine) {
   const Workload workload{.prompt = 20, .gen = 4, .repeats = 1};
   DeviceMachine device(std::make_unique<FixedMeter>());
-  const auto measured = run(model_, recorder_, workload, device);
+  const auto measured = bench(workload, device);
   const auto json = to_json(measured);
   EXPECT_EQ(json.at("machine").at("read_gb_per_second"), 4000);
   EXPECT_EQ(json.at("machine").at("fp32_gflops"), 50000);
@@ -112,7 +116,7 @@ TEST_F(BenchTest, ADeviceIsItsOwnMachine) {
 
 TEST_F(BenchTest, WhatIsNotKnownOfADeviceIsNotCompared) {
   DeviceMachine device(nullptr);
-  const auto unknown = run(model_, recorder_, {.prompt = 20, .gen = 4, .repeats = 1}, device);
+  const auto unknown = bench({.prompt = 20, .gen = 4, .repeats = 1}, device);
   EXPECT_GT(unknown.decode_tokens_per_second.median, 0);
   const auto json = to_json(unknown);
   EXPECT_TRUE(json.at("machine").at("read_gb_per_second").is_null());

@@ -125,6 +125,29 @@ TEST(Backends, ListsEveryNameWithADeviceOrAReason) {
                                             "cuda", "gpu", "auto"}));
 }
 
+TEST(Backends, OutlivesOneThatCannotBeAsked) {
+  setenv("INFERNO_KERNELS", "bogus", 1);
+  const auto ran = run_inferno({"backends"});
+  unsetenv("INFERNO_KERNELS");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("pool       no   INFERNO_KERNELS=bogus"));
+  EXPECT_THAT(ran.out, HasSubstr("scalar     yes"));
+}
+
+TEST(Backends, NoneOverlooksWhatItHasNoUseFor) {
+  for (const char* backend : {"scalar", "reference", "simd", "pool"}) {
+    const auto numbered =
+        run_inferno({"generate", "-p", "Once", "-n", "1", "--backend", backend, "--device", "7"});
+    EXPECT_EQ(numbered.code, 1) << backend;
+    EXPECT_THAT(numbered.err, HasSubstr("it has one device, number 0; 7 was asked for"));
+    if (backend == std::string("pool")) continue;
+    const auto ran =
+        run_inferno({"generate", "-p", "Once", "-n", "1", "--backend", backend, "--threads", "7"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("runs on one thread; the 7 asked for are not used"));
+  }
+}
+
 TEST(ModelGenerate, TakesThePositionalForm) {
   const std::string model = INFERNO_MODELS "/tale-12m-q8_0.gguf";
   const auto expected = run_inferno({"generate", "-p", "Once upon a time", "-n", "5", "--json"})

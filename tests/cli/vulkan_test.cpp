@@ -32,18 +32,32 @@ nlohmann::json status_of(const std::string& name) {
   return {};
 }
 
-/// Whoever asks for nothing runs on the CPU; whoever asks for vulkan is told why not.
+/// Whoever asks for nothing runs on the CPU, and is told so; whoever asks for vulkan is told why not.
 void expect_refused(const std::string& reason) {
   const auto vulkan = status_of("vulkan");
   EXPECT_FALSE(vulkan["available"].get<bool>());
   EXPECT_THAT(vulkan["reason"].get<std::string>(), HasSubstr(reason));
-  const auto plain = run_inferno({"generate", "-p", "Once", "-n", "1", "--json"});
-  EXPECT_EQ(plain.code, 0) << plain.err;
-  EXPECT_EQ(plain.json()["backend"], "pool");
-  const auto gpu = run_inferno({"generate", "-p", "Once", "-n", "1", "--backend", "gpu", "--json"});
-  EXPECT_EQ(gpu.code, 0) << gpu.err;
-  EXPECT_THAT(gpu.err, HasSubstr(reason));
-  EXPECT_THAT(gpu.err, testing::MatchesRegex("info: backend gpu [^\n]*\ninfo: [0-9]+ threads?: [^\n]*\n"));
+  // CUDA would come first on a machine that has it.
+  const Environment no_cuda("INFERNO_CUDA_MODULE", "/no/such/module.so");
+  for (const char* backend : {"auto", "gpu"}) {
+    std::vector<std::string> arguments = {"generate", "-p",     "Once",      "-n",
+                                          "1",        "--json", "--backend", backend};
+    const auto ran = run_inferno(arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.json()["backend"], "pool");
+    EXPECT_THAT(ran.err, testing::StartsWith("info: running on the CPU: cuda: "));
+    EXPECT_THAT(ran.err, HasSubstr("; vulkan: "));
+    EXPECT_THAT(ran.err, HasSubstr(reason));
+    EXPECT_THAT(ran.err, testing::MatchesRegex("info: running [^\n]*\ninfo: [0-9]+ threads?: [^\n]*\n"));
+    // Whoever names a device wants that one.
+    arguments.insert(arguments.end(), {"--device", "0"});
+    const auto named = run_inferno(arguments);
+    EXPECT_EQ(named.code, 1);
+    EXPECT_THAT(named.err,
+                testing::StartsWith(std::string("error: ") + backend + " finds no GPU number 0: "));
+    EXPECT_THAT(named.err, HasSubstr(reason));
+    EXPECT_EQ(std::count(named.err.begin(), named.err.end(), '\n'), 1) << named.err;
+  }
   for (const char* backend : {"vulkan", "hybrid", "metal"}) {
     const auto named = run_inferno({"generate", "-p", "Once", "-n", "1", "--backend", backend});
     EXPECT_EQ(named.code, 1);
@@ -57,6 +71,12 @@ TEST(VulkanMissing, NoLoader) {
   EXPECT_EQ(run_inferno({"--version"}).code, 0);
   EXPECT_EQ(run_inferno({"--help"}).code, 0);
   expect_refused("no Vulkan loader");
+}
+
+TEST(VulkanMissing, AnEmptyNameIsNoLoader) {
+  const auto usual = status_of("vulkan");
+  const Environment empty("INFERNO_VULKAN_LOADER", "");
+  EXPECT_EQ(status_of("vulkan"), usual);
 }
 
 TEST(VulkanMissing, ALoaderThatIsNone) {
@@ -88,6 +108,39 @@ TEST(VulkanSoftware, OnlyIfAskedFor) {
   forced.back() = "0";
   forced.insert(forced.end(), {"--steps-per-submit", "4"});
   EXPECT_EQ(run_inferno(forced).json()["ids"], ran.json()["ids"]);
+}
+
+/// Whatever would be taken, the list has the devices.
+TEST(VulkanSoftware, IsListedWithItsNumber) {
+  const Environment software("VK_ICD_FILENAMES", INFERNO_LAVAPIPE);
+  const auto vulkan = status_of("vulkan");
+  ASSERT_EQ(vulkan["devices"].size(), 1U);
+  EXPECT_THAT(vulkan["devices"][0].get<std::string>(), HasSubstr("llvmpipe"));
+  EXPECT_THAT(vulkan["devices"][0].get<std::string>(), HasSubstr(", a CPU"));
+  const auto table = run_inferno({"backends"}).out;
+  EXPECT_THAT(table, testing::ContainsRegex("vulkan devices, for --device:\n   0  llvmpipe"));
+}
+
+TEST(VulkanSoftware, HybridSaysWhatHelps) {
+  const Environment software("VK_ICD_FILENAMES", INFERNO_LAVAPIPE);
+  const auto ran = run_inferno({"generate", "-p", "Once", "-n", "1", "--backend", "hybrid", "--device", "0"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, testing::ContainsRegex("backend: hybrid \\(llvmpipe.* beside [0-9]+ thread"));
+  const auto bench = run_inferno({"bench", "--backend", "hybrid", "--device", "0", "--prompt", "0", "--depth",
+                                  "0", "--gen", "2", "--repeats", "1", "--json"});
+  EXPECT_EQ(bench.code, 0) << bench.err;
+  EXPECT_THAT(bench.json()["device"].get<std::string>(), HasSubstr("llvmpipe"));
+  // Each larger product is asked for by itself.
+  EXPECT_GT(bench.json()["submissions_per_token"].get<double>(), 10);
+}
+
+/// Options that a backend has no use for are not overlooked.
+TEST(VulkanSoftware, SaysThatItHasNoUseForThreads) {
+  const Environment software("VK_ICD_FILENAMES", INFERNO_LAVAPIPE);
+  const auto ran = run_inferno(
+      {"generate", "-p", "Once", "-n", "1", "--backend", "vulkan", "--device", "0", "--threads", "7"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("the 7 threads asked for are used only if that is lost"));
 }
 
 /// Loader and drivers are found at run time: the program starts where there are none.

@@ -18,6 +18,7 @@ class ForwardingExecutor : public Executor {
   Capabilities& change_capabilities() { return capabilities_; }
 
   MemoryNeed memory_need(const Limits& limits) const override { return inner_->memory_need(limits); }
+  BlockRoom block_room(const Limits& limits) const override { return inner_->block_room(limits); }
   void reserve(const Limits& limits) override { inner_->reserve(limits); }
   const Limits& limits() const override { return inner_->limits(); }
   void set_slot(std::uint32_t slot, const SlotState& state) override { inner_->set_slot(slot, state); }

@@ -30,10 +30,7 @@ Offer make(std::string_view name, Threading threading, const LoadedModel& model,
            const BackendOptions& options, std::unique_ptr<OutsideProducts> outside) {
   const auto budget = cpu_budget();
   std::uint32_t threads = 1;
-  if (threading == Threading::serial) {
-    if (options.threads > 1)
-      log().warn("{} runs on one thread; the {} asked for are not used", name, options.threads);
-  } else {
+  if (threading != Threading::serial) {
     const auto choice = choose_threads(options.threads, budget);
     if (!choice.warning.empty()) log().warn("{}", choice.warning);
     threads = choice.threads;
@@ -63,9 +60,6 @@ BackendStatus probe(std::string_view name, Threading threading) {
 
 Offer create(std::string_view name, Threading threading, const LoadedModel& model,
              const BackendOptions& options) {
-  if (options.device.value_or(0) != 0) {
-    return {nullptr, fmt::format("it has one device, number 0; {} was asked for", *options.device)};
-  }
   return make(name, threading, model, options, nullptr);
 }
 

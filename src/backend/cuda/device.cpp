@@ -294,8 +294,6 @@ class OpenedDevice : public CudaDevice {
                      .unified_memory = false,
                      .integer_dot = true,
                      .matrix_int8 = true,
-                     .fused_swiglu = true,
-                     .measures = true,
                      .software = false};
   }
 
@@ -335,9 +333,13 @@ class OpenedDevice : public CudaDevice {
 
   std::unique_ptr<gpu::Recorder> record() override { return std::make_unique<CudaRecorder>(handle_); }
 
-  void prepare(gpu::Kernel kernel) override {
+  bool has(gpu::Kernel kernel) const override {
     const Command command{.kernel = kernel};
-    if (handle_->module().accepts(&command)) return;  // machine code is there already
+    return handle_->module().accepts(&command);
+  }
+
+  void prepare(gpu::Kernel kernel) override {
+    if (has(kernel)) return;  // machine code is there already
     throw Error(fmt::format("CUDA: kernel {} is not part of the module", gpu::kernel_name(kernel)));
   }
 

@@ -14,21 +14,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path find_module() {
-  if (const char* named = std::getenv("INFERNO_CUDA_MODULE"); named != nullptr) return named;
+#ifdef INFERNO_CUDA_MODULE_BUILT
+constexpr bool kIsBuilt = true;
+#else
+constexpr bool kIsBuilt = false;
+#endif
+
+/// The module's file, or why there is none.
+struct Found {
+  fs::path path;
+  std::string reason;
+};
+
+Found find_module() {
+  const char* named = std::getenv("INFERNO_CUDA_MODULE");
+  if (named != nullptr && *named != '\0') return {named, {}};
   std::error_code ignored;
   const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  const std::vector<fs::path> places = {folder / kModuleFile, folder.parent_path() / kModuleFile,
-                                        folder.parent_path() / "lib" / "inferno" / kModuleFile};
+  const std::vector<fs::path> places = {folder, folder.parent_path(),
+                                        folder.parent_path() / "lib" / "inferno"};
+  std::string searched;
   for (const auto& place : places) {
-    if (fs::exists(place, ignored)) return place;
+    if (fs::exists(place / kModuleFile, ignored)) return {place / kModuleFile, {}};
+    searched += fmt::format("{}{}", searched.empty() ? "" : ", ", place.string());
   }
-  return {};
+  if (!kIsBuilt) return {{}, "not part of this build"};
+  return {{}, fmt::format("{} is in none of {}", kModuleFile, searched)};
 }
 
 Library load() {
-  const fs::path path = find_module();
-  if (path.empty()) return {nullptr, "not part of this build", 0};
+  const auto [path, reason] = find_module();
+  if (path.empty()) return {nullptr, reason, 0};
   // The module stays: CUDA's own threads may run in it until the process ends.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return {nullptr, fmt::format("its module cannot be loaded: {}", dlerror()), 0};

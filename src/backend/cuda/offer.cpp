@@ -21,14 +21,17 @@ bool persistent_wanted() {
 BackendStatus probe(std::string_view name) {
   const Library& cuda = library();
   if (!cuda.reason.empty()) return {std::string(name), false, {}, cuda.reason};
-  std::string devices;
+  BackendStatus status;
+  status.name = name;
   for (int i = 0; i < cuda.devices; ++i) {
     DeviceInfo info;
     const int error = cuda.module->describe(i, &info);
-    if (error != 0) return {std::string(name), false, {}, cuda.module->error_text(error)};
-    devices += fmt::format("{}{}: {}", i == 0 ? "" : ", ", i, info.name);
+    if (i == 0 && error != 0) status.reason = cuda.module->error_text(error);
+    status.devices.emplace_back(error == 0 ? info.name : cuda.module->error_text(error));
   }
-  return {std::string(name), true, devices, {}};
+  status.available = status.reason.empty();
+  if (status.available) status.device = status.devices.front();
+  return status;
 }
 
 Offer create(const LoadedModel& model, const BackendOptions& options) {

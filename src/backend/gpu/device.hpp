@@ -64,13 +64,8 @@ struct DeviceCapabilities {
   bool unified_memory = false;       ///< the host reaches device memory: nothing is staged
   bool integer_dot = false;          ///< four int8 products in one instruction
   bool matrix_int8 = false;          ///< it multiplies int8 on matrix units: so does measure_int8
-  /// Workgroups of a dispatch see what others wrote before an atomic that they saw: what attend_one needs.
-  bool shares_writes = false;
-  bool fused_vectors = false;    ///< it has norm_matvec_q8, norm_swiglu_q8 and quantize_matvec_q8
-  bool fused_swiglu = false;     ///< it has matmul_swiglu_q8
-  bool keeps_subnormals = true;  ///< floats below 2^-126 are computed with, not taken for zero
-  bool measures = false;         ///< it has measure_read, measure_int8 and measure_fp32
-  bool software = false;         ///< a CPU that poses as a GPU
+  bool keeps_subnormals = true;      ///< floats below 2^-126 are computed with, not taken for zero
+  bool software = false;             ///< a CPU that poses as a GPU
 };
 
 /// What a device did so far: the counts that the seam's promise is measured by.
@@ -145,7 +140,8 @@ class Device {
 
   virtual const DeviceCapabilities& capabilities() const = 0;
   virtual const DeviceCounters& counters() const = 0;
-  /// Bytes of device memory that are free now, as far as the driver says; else all of it.
+  /// Bytes of device memory that are free now; where the driver does not say, all that this object did not
+  /// take.
   virtual std::uint64_t free_bytes() const = 0;
 
   /// Zeroed memory; 0 bytes are made 4. Throws Error saying what was needed for `what` and what is free.
@@ -157,6 +153,8 @@ class Device {
   /// Copies from any buffer and waits for it. Counted in bytes_read.
   virtual void read(const Slice& source, std::span<std::byte> bytes) = 0;
 
+  /// Whether the device has this kernel. All have those of kernels.hpp that are not for some devices only.
+  virtual bool has(Kernel kernel) const = 0;
   /// Compiles a kernel now rather than when it is first recorded, so that a driver that refuses it is found
   /// out in time. Throws Error.
   virtual void prepare(Kernel kernel) = 0;

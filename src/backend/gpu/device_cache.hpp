@@ -17,6 +17,11 @@ class DeviceCache {
   /// Zeroed. Throws Error naming needed and free bytes, or the limit of the device.
   DeviceCache(Device& device, const ModelConfig& config, std::uint32_t block_size, std::uint32_t blocks);
 
+  /// Bytes that a block takes of each layer.
+  static std::uint64_t layer_bytes(const cpu::BlockLayout& layout) {
+    return layout.kv_heads * layout.head_bytes();
+  }
+
   const cpu::BlockLayout& layout() const { return layout_; }
   /// A layer's keys and values of all blocks.
   Slice layer(std::size_t index) const { return *layers_[index]; }
@@ -26,7 +31,7 @@ class DeviceCache {
   void write(std::uint32_t block, std::span<const std::byte> source);
 
  private:
-  std::uint64_t layer_bytes() const { return layout_.kv_heads * layout_.head_bytes(); }
+  std::uint64_t layer_bytes() const { return layer_bytes(layout_); }
   Slice part(std::size_t layer, std::uint32_t block) const {
     return {*layers_[layer], block * layer_bytes(), layer_bytes()};
   }

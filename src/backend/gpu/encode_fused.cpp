@@ -1,43 +1,16 @@
 // A step is a chain of dispatches that each wait for the one before: here is what makes them fewer, for one
 // token most of all. Everything computes what the plain kernels compute.
 
-#include <algorithm>
 #include <cmath>
 
 #include "backend/gpu/encode_step.hpp"
 
 namespace inferno::gpu {
-namespace {
-
-bool all_int8(const Projection& projection) {
-  return std::all_of(projection.pieces.begin(), projection.pieces.end(),
-                     [](const WeightPiece& piece) { return piece.kind == WeightKind::q8; });
-}
-
-}  // namespace
-
-bool StepEncoder::quantizes_inside(const Projection& projection, std::uint32_t tokens) const {
-  return buffers_.fuses_vectors && tokens == 1 && all_int8(projection);
-}
-
-bool StepEncoder::activates_inside(std::size_t layer, std::uint32_t tokens) const {
-  const DeviceLayer& weights = weights_.layers()[layer];
-  return quantizes_inside(weights.gate_up, tokens) && weights.gate_up.pieces.size() == 1 &&
-         config_.ffn_size % kPanel == 0 && quantizes_inside(weights.down, tokens);
-}
-
-bool StepEncoder::activates_after_product(std::size_t layer, std::uint32_t tokens) const {
-  const Projection& gate_up = weights_.layers()[layer].gate_up;
-  return buffers_.fuses_swiglu && tokens > kMatvecTokens && gate_up.pieces.size() == 1 && all_int8(gate_up) &&
-         config_.ffn_size % 32 == 0;
-}
-
 /// Every row has one token, so that tile t is token t. Keys lie at multiples of 16 bytes.
 bool StepEncoder::attends_at_once(std::size_t layer, const StepShape& shape) const {
-  return buffers_.splits_done != nullptr && shape.groups.size() == 1 &&
-         shape.groups[0].tiles == shape.tokens && config_.head_dim % 32 == 0 &&
-         config_.head_dim <= kFusedHead && cache_.layout().block_size * (config_.head_dim / 32) % 4 == 0 &&
-         all_int8(weights_.layers()[layer].attention_output);
+  return buffers_.fuses.attend_at_once(weights_.layers()[layer], config_) && shape.groups.size() == 1 &&
+         shape.groups[0].tiles == shape.tokens &&
+         cache_.layout().block_size * (config_.head_dim / 32) % 4 == 0;
 }
 
 void StepEncoder::norm_project(const Slice& norm_weight, const Projection& projection, const Buffer& y) {

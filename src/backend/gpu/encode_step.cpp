@@ -13,20 +13,6 @@ float inverse_of(std::uint32_t length) {
 
 }  // namespace
 
-Kernel embed_kernel(WeightKind kind) {
-  switch (kind) {
-    case WeightKind::q8:
-      return Kernel::embed_q8;
-    case WeightKind::f32:
-      return Kernel::embed_f32;
-    case WeightKind::f16:
-      return Kernel::embed_f16;
-    case WeightKind::bf16:
-      break;
-  }
-  return Kernel::embed_bf16;
-}
-
 std::uint32_t forms_for(const Projection& reader) {
   return (reader.reads_quants() ? kWriteQuants : 0U) | (reader.reads_floats() ? kWriteFloats : 0U);
 }

@@ -9,9 +9,6 @@
 
 namespace inferno::gpu {
 
-/// The kernel that looks tokens up in an embedding of a kind.
-Kernel embed_kernel(WeightKind kind);
-
 /// What a norm or SwiGLU leaves: the forms that the products after it read (kWriteQuants, kWriteFloats).
 std::uint32_t forms_for(const Projection& reader);
 
@@ -50,9 +47,15 @@ class StepEncoder {
   void head_product(std::uint32_t rows);
   void advance(std::uint32_t rows);
   // Several stages in one kernel (encode_fused.cpp), where `tokens` or `shape` and the formats allow it.
-  bool quantizes_inside(const Projection& projection, std::uint32_t tokens) const;
-  bool activates_inside(std::size_t layer, std::uint32_t tokens) const;
-  bool activates_after_product(std::size_t layer, std::uint32_t tokens) const;
+  bool quantizes_inside(const Projection& projection, std::uint32_t tokens) const {
+    return tokens == 1 && buffers_.fuses.quantize_inside(projection);
+  }
+  bool activates_inside(std::size_t layer, std::uint32_t tokens) const {
+    return tokens == 1 && buffers_.fuses.activate_inside(weights_.layers()[layer], config_);
+  }
+  bool activates_after_product(std::size_t layer, std::uint32_t tokens) const {
+    return tokens > kMatvecTokens && buffers_.fuses.activate_after_product(weights_.layers()[layer], config_);
+  }
   bool attends_at_once(std::size_t layer, const StepShape& shape) const;
   void norm_project(const Slice& norm_weight, const Projection& projection, const Buffer& y);
   void quantize_project(const Projection& projection, const Activations& x, const Buffer& y);

@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 
 #include "arith/portable.hpp"
-#include "backend/gpu/encode_product.hpp"
+#include "backend/cpu/memory_check.hpp"
+#include "backend/gpu/fusions.hpp"
 #include "backend/gpu/meter.hpp"
 
 namespace inferno::gpu {
@@ -34,29 +35,8 @@ GpuExecutor::GpuExecutor(std::string name, const LoadedModel& model, std::unique
       config_(model.config),
       device_(std::move(device)),
       weights_(model, *device_) {
-  prepare_kernels();
-}
-
-/// Has the driver compile what steps of this model need: one that refuses is found out now.
-void GpuExecutor::prepare_kernels() {
-  for (const Kernel kernel :
-       {Kernel::norm, Kernel::quantize, Kernel::prepare_heads, Kernel::attend, Kernel::merge, Kernel::swiglu,
-        Kernel::add, Kernel::gather, Kernel::argmax_chunks, Kernel::argmax, Kernel::adjust, Kernel::sample,
-        Kernel::advance, embed_kernel(weights_.embedding().front().kind)}) {
-    device_->prepare(kernel);
-  }
-  const auto prepare_products = [this](const Projection& projection) {
-    for (const WeightPiece& piece : projection.pieces) {
-      device_->prepare(product_kernel(piece.kind, true));
-      device_->prepare(product_kernel(piece.kind, false));
-    }
-  };
-  for (const DeviceLayer& layer : weights_.layers()) {
-    for (const Projection* projection : {&layer.qkv, &layer.attention_output, &layer.gate_up, &layer.down}) {
-      prepare_products(*projection);
-    }
-  }
-  prepare_products(weights_.lm_head());
+  // One that the driver refuses is found out now, while another backend can still be taken.
+  for (const Kernel kernel : step_kernels(*device_, config_, weights_)) device_->prepare(kernel);
 }
 
 StepStrides GpuExecutor::strides() const {
@@ -67,18 +47,30 @@ StepStrides GpuExecutor::strides() const {
 }
 
 MemoryNeed GpuExecutor::memory_need(const Limits& limits) const {
-  return {
-      .cache_bytes =
-          std::uint64_t{cpu::BlockLayout(config_, limits.block_size).block_bytes()} * limits.blocks,
-      .scratch_bytes =
-          StepBuffers::bytes(device_->capabilities(), config_, strides(), limits) + slot_bytes(limits) +
-          (DeviceSlots::fits(device_->capabilities(), config_, limits) ? DeviceSlots::bytes(config_, limits)
-                                                                       : 0),
-      .weight_bytes = weights_.bytes()};
+  const cpu::BlockLayout layout(config_, limits.block_size);
+  return {.cache_bytes = std::uint64_t{layout.block_bytes()} * limits.blocks,
+          .scratch_bytes = StepBuffers::bytes(*device_, config_, strides(), limits) + slot_bytes(limits) +
+                           layout.block_bytes() +
+                           (DeviceSlots::fits(device_->capabilities(), config_, limits)
+                                ? DeviceSlots::bytes(config_, limits)
+                                : 0),
+          .weight_bytes = weights_.bytes()};
+}
+
+BlockRoom GpuExecutor::block_room(const Limits& limits) const {
+  BlockRoom room = room_for_blocks(memory_need(limits), limits, device_->free_bytes(),
+                                   fmt::format("on {}", capabilities().device));
+  const DeviceCapabilities& can = device_->capabilities();
+  const std::uint64_t bindable =
+      can.max_range / DeviceCache::layer_bytes(cpu::BlockLayout(config_, limits.block_size));
+  if (bindable < room.blocks) {
+    room = {bindable, fmt::format("{} binds at most {} bytes at once", can.name, can.max_range)};
+  }
+  return room;
 }
 
 std::unique_ptr<DeviceMeter> GpuExecutor::device_meter(std::uint64_t buffer_bytes) {
-  if (!device_->capabilities().measures) return nullptr;
+  if (!device_->has(Kernel::measure_read)) return nullptr;
   return std::make_unique<Meter>(*device_, buffer_bytes);
 }
 

@@ -25,6 +25,7 @@ class GpuExecutor : public DeferredExecutor, public OnDevice {
   GpuExecutor(std::string name, const LoadedModel& model, std::unique_ptr<Device> device);
 
   MemoryNeed memory_need(const Limits& limits) const override;
+  BlockRoom block_room(const Limits& limits) const override;
   const Device& device() const { return *device_; }
   std::unique_ptr<DeviceMeter> device_meter(std::uint64_t buffer_bytes) override;
 
@@ -64,7 +65,6 @@ class GpuExecutor : public DeferredExecutor, public OnDevice {
   /// Most recordings that are kept: decoding has one for each number of rows.
   static constexpr std::size_t kMostRecordings = 64;
 
-  void prepare_kernels();
   StepStrides strides() const;
   const Recording& recording_of(const StepShape& shape, bool chained, bool samples);
   /// Says which of the head rows [first, first + rows) choose by which slot; whether any does.

@@ -36,6 +36,18 @@ HybridProducts::HybridProducts(const LoadedModel& model, std::unique_ptr<Device>
     widest_out_ = std::max(widest_out_, projection.out_stride);
   }
   weights_ = upload.take_buffers();
+  prepare_kernels();
+}
+
+/// One that the driver refuses is found out now, and not in the middle of a text.
+void HybridProducts::prepare_kernels() {
+  for (const auto& [bytes, projection] : projections_) {
+    if (projection.reads_quants()) device_->prepare(Kernel::quantize);
+    for (const WeightPiece& piece : projection.pieces) {
+      device_->prepare(product_kernel(piece.kind, true));
+      device_->prepare(product_kernel(piece.kind, false));
+    }
+  }
 }
 
 std::uint64_t HybridProducts::scratch_bytes(const Limits& limits) const {

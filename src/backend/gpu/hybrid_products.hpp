@@ -22,6 +22,8 @@ class HybridProducts : public cpu::OutsideProducts {
   /// Uploads the matrices that it takes. Throws Error.
   HybridProducts(const LoadedModel& model, std::unique_ptr<Device> device);
 
+  std::string device() const override { return device_->capabilities().name; }
+  std::uint64_t waits() const override { return device_->counters().waits; }
   bool takes(const Matrix& matrix) const override { return projections_.contains(matrix.bytes); }
   std::uint64_t scratch_bytes(const Limits& limits) const override;
   std::uint64_t weight_bytes() const override { return weight_bytes_; }
@@ -30,6 +32,7 @@ class HybridProducts : public cpu::OutsideProducts {
                 std::size_t stride) override;
 
  private:
+  void prepare_kernels();
   std::uint32_t tokens_at_once(const Limits& limits) const;
 
   std::unique_ptr<Device> device_;

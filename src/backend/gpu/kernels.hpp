@@ -83,8 +83,7 @@ enum class Kernel : std::uint8_t {
   matmul_q8,
   // matmul_q8 with gate and up as one packed piece, and swiglu at once; F is a multiple of 32. [r weights;
   // r quants int8 [T][D256]; r scales; r factors; w floats [T][F256]; w quants; w scales]
-  // MatmulSwigluConstants; (F / 32, ceil(T / kMatmulTokens)). For devices that have it
-  // (DeviceCapabilities::fused_swiglu).
+  // MatmulSwigluConstants; (F / 32, ceil(T / kMatmulTokens)). For devices that have it (Device::has).
   matmul_swiglu_q8,
   // norm and matvec_q8 at once, for T = 1: every workgroup weighs and quantizes the vector again, which costs
   // less than a dispatch. [r weights, packed piece; r x float [D256]; r norm weight float [D256]; w y]
@@ -135,7 +134,7 @@ enum class Kernel : std::uint8_t {
   // rw u32 [T][K], zero before the first dispatch and after each; w quants; w scales] AttendOneConstants;
   // (splits, K, T), often indirect. The last workgroup of a token's head to be done merges: for devices on
   // which
-  // workgroups see each other's writes behind a barrier and an atomic (DeviceCapabilities::shares_writes).
+  // workgroups see each other's writes behind a barrier and an atomic (Device::has).
   attend_one,
   // Stage swiglu. [r gate_up float [T][in_stride]; w floats [T][F256]; w quants; w scales] SwigluConstants;
   // (F256 / 256, T).

@@ -5,7 +5,7 @@
 
 namespace inferno::gpu {
 
-/// Measures a device with kernels that do nothing else (DeviceCapabilities::measures).
+/// Measures a device with kernels that do nothing else (measure_read and its like).
 class Meter : public DeviceMeter {
  public:
   /// `device` outlives the meter. Throws Error if there is no memory for the buffer.

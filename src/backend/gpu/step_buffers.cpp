@@ -27,143 +27,126 @@ std::span<T> mapped_as(const Buffer& buffer) {
 
 }  // namespace
 
-/// Numbers that sizes are made of, and the sizes in bytes.
+/// Numbers that sizes are made of.
 struct StepBuffers::Sizes {
+  std::uint64_t tokens = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t context = 0;
   std::uint32_t max_splits = 0;
   std::uint32_t attention_tokens = 0;
   std::uint32_t logits_rows = 0;
   std::uint32_t logits_stride = 0;
-  std::uint64_t tables = 0;
-  std::uint64_t chain_rows = 0;
-  std::uint64_t chain = 0;  // bytes of all that chained steps need
-  std::uint64_t rope = 0;
-  std::uint64_t split_outputs = 0;
-  std::uint64_t statistics = 0;
-  std::uint64_t splits_done = 0;
-  std::uint64_t logits = 0;
-  std::uint64_t best = 0;
-  std::uint64_t query_quants = 0;
-  std::uint64_t per_token = 0;  // bytes of what has a row for each token
+  std::uint32_t row_blocks = 0;
+  std::uint64_t head = 0;  // elements of one, padded
+  bool attends_at_once = false;
 
-  static Sizes of(const DeviceCapabilities& device, const ModelConfig& config, const StepStrides& strides,
-                  const Limits& limits) {
-    Sizes sizes;
-    const std::uint64_t max_tokens = limits.max_tokens;
-    const std::uint64_t head = padded_head(config);
-    sizes.max_splits = divide_up(limits.max_context, kSplitPositions);
-    const std::uint64_t split_bytes = std::uint64_t{config.heads} * sizes.max_splits * head * sizeof(float);
-    const std::uint64_t most = std::min(kMostSplitBytes, device.max_range) / split_bytes;
-    sizes.attention_tokens =
-        static_cast<std::uint32_t>(std::min(max_tokens, std::max<std::uint64_t>(most, kTileTokens)));
-    sizes.split_outputs = sizes.attention_tokens * split_bytes;
-    sizes.statistics =
-        std::uint64_t{sizes.attention_tokens} * config.heads * sizes.max_splits * 2 * sizeof(float);
-    if (device.shares_writes)
-      sizes.splits_done = std::uint64_t{sizes.attention_tokens} * config.kv_heads * sizeof(std::uint32_t);
-
-    sizes.logits_stride = pad_up(config.vocab_size, kPadColumns);
-    const std::uint64_t row_bytes = std::uint64_t{sizes.logits_stride} * sizeof(float);
+  Sizes(const Device& device, const ModelConfig& config, const Limits& limits)
+      : tokens(limits.max_tokens),
+        rows(limits.max_rows),
+        steps(limits.max_steps),
+        context(limits.max_context),
+        max_splits(divide_up(limits.max_context, kSplitPositions)),
+        logits_stride(pad_up(config.vocab_size, kPadColumns)),
+        row_blocks(divide_up(limits.max_context, limits.block_size)),
+        head(padded_head(config)),
+        attends_at_once(Fusions::of(device).attention) {
+    const std::uint64_t max_range = device.capabilities().max_range;
+    const std::uint64_t split_bytes = std::uint64_t{config.heads} * max_splits * head * sizeof(float);
+    const std::uint64_t most = std::min(kMostSplitBytes, max_range) / split_bytes;
+    attention_tokens =
+        static_cast<std::uint32_t>(std::min(tokens, std::max<std::uint64_t>(most, kTileTokens)));
+    const std::uint64_t row_bytes = std::uint64_t{logits_stride} * sizeof(float);
     const std::uint64_t most_rows =
-        std::max<std::uint64_t>(std::min(kMostLogitsBytes, device.max_range) / row_bytes, 1);
-    sizes.logits_rows =
-        static_cast<std::uint32_t>(std::min({max_tokens, std::uint64_t{limits.max_outputs}, most_rows}));
-    sizes.logits = sizes.logits_rows * row_bytes;
-    sizes.best =
-        std::uint64_t{sizes.logits_rows} * argmax_chunks_of(config.vocab_size) * 2 * sizeof(std::uint32_t);
-
-    sizes.tables = std::uint64_t{limits.max_rows} * divide_up(limits.max_context, limits.block_size) *
-                   sizeof(std::uint32_t);
-    sizes.tables += sizeof(std::uint32_t);  // `advance` looks one position further than the last
-    sizes.chain_rows = limits.max_rows;
-    sizes.chain = (std::uint64_t{limits.max_rows} * (kStopIdsPerRow + 3 + limits.max_steps) + 3) *
-                  sizeof(std::uint32_t);
-    sizes.rope = std::uint64_t{limits.max_context} * config.head_dim * sizeof(float);
-    sizes.query_quants = max_tokens * config.heads * head;
-
-    const std::uint64_t d = pad_up(config.hidden_size, kPadColumns);
-    const std::uint64_t attention = pad_up(config.query_width(), kPadColumns);
-    const std::uint64_t ffn = pad_up(config.ffn_size, kPadColumns);
-    // floats, quants and scales of the three activations; hidden twice; what products write; small things.
-    sizes.per_token =
-        (d + attention + ffn) * (sizeof(float) + 1) + (d + attention + ffn) / 32 * sizeof(float) +
-        (2 * d + strides.attention_output + strides.qkv + strides.gate_up) * sizeof(float) +
-        std::uint64_t{config.heads} * (head + head / 32 * sizeof(float)) + 14 * sizeof(std::uint32_t);
-    return sizes;
-  }
-
-  std::uint64_t bytes(std::uint64_t max_tokens) const {
-    return max_tokens * per_token + tables + chain + rope + split_outputs + statistics + splits_done +
-           logits + best;
+        std::max<std::uint64_t>(std::min(kMostLogitsBytes, max_range) / row_bytes, 1);
+    logits_rows =
+        static_cast<std::uint32_t>(std::min({tokens, std::uint64_t{limits.max_outputs}, most_rows}));
   }
 };
 
-std::uint64_t StepBuffers::bytes(const DeviceCapabilities& device, const ModelConfig& config,
-                                 const StepStrides& strides, const Limits& limits) {
-  return Sizes::of(device, config, strides, limits).bytes(limits.max_tokens);
+/// Says to `take(buffer, bytes, memory)` of every buffer how large it is: the one list of them.
+template <typename Take>
+void StepBuffers::each(StepBuffers& to, const ModelConfig& config, const StepStrides& strides,
+                       const Sizes& sizes, const Take& take) {
+  constexpr std::uint64_t kWord = sizeof(std::uint32_t);
+  const auto device = [&take](std::unique_ptr<Buffer>& buffer, std::uint64_t bytes) {
+    take(buffer, bytes, Memory::device);
+  };
+  const auto upload = [&take](std::unique_ptr<Buffer>& buffer, std::uint64_t words) {
+    take(buffer, words * kWord, Memory::upload);
+  };
+  const auto floats = [&](std::unique_ptr<Buffer>& buffer, std::uint64_t per_token) {
+    device(buffer, sizes.tokens * per_token * sizeof(float));
+  };
+  const auto activations = [&](Activations& vectors, std::uint32_t columns) {
+    vectors.columns = columns;
+    vectors.stride = pad_up(columns, kPadColumns);
+    floats(vectors.floats, vectors.stride);
+    device(vectors.quants, sizes.tokens * vectors.stride);
+    floats(vectors.scales, vectors.stride / 32);
+  };
+  upload(to.tokens, sizes.tokens);
+  upload(to.positions, sizes.tokens);
+  upload(to.slots, 2 * sizes.tokens);
+  upload(to.tiles, 4 * sizes.tokens);
+  upload(to.head_map, sizes.tokens);
+  upload(to.grids, 4 * sizes.tokens);
+  upload(to.tables, sizes.rows * sizes.row_blocks + 1);  // `advance` looks one position further than the last
+  take(to.chosen, sizes.tokens * kWord, Memory::readback);
+
+  device(to.next, sizes.rows * kWord);
+  upload(to.stops, sizes.rows * (1 + kStopIdsPerRow) + 1);
+  upload(to.chain, kChainRunning + sizes.rows);
+  take(to.ids, sizes.rows * sizes.steps * kWord, Memory::readback);
+
+  const std::uint32_t d = pad_up(config.hidden_size, kPadColumns);
+  floats(to.hidden, d);
+  floats(to.head_hidden, d);
+  floats(to.factors, 1);
+  activations(to.normed, config.hidden_size);
+  activations(to.mixed, config.query_width());
+  activations(to.activated, config.ffn_size);
+  floats(to.qkv, strides.qkv);
+  floats(to.gate_up, strides.gate_up);
+  floats(to.branch, strides.attention_output);
+  device(to.query_quants, sizes.tokens * config.heads * sizes.head);
+  floats(to.query_scales, config.heads * sizes.head / 32);
+  const std::uint64_t splits = std::uint64_t{sizes.attention_tokens} * config.heads * sizes.max_splits;
+  device(to.statistics, splits * 2 * sizeof(float));
+  device(to.split_outputs, splits * sizes.head * sizeof(float));
+  if (sizes.attends_at_once) {
+    device(to.splits_done, std::uint64_t{sizes.attention_tokens} * config.kv_heads * kWord);
+  }
+  device(to.logits, std::uint64_t{sizes.logits_rows} * sizes.logits_stride * sizeof(float));
+  device(to.best, std::uint64_t{sizes.logits_rows} * argmax_chunks_of(config.vocab_size) * 2 * kWord);
+  device(to.rope, sizes.context * config.head_dim * sizeof(float));
+}
+
+std::uint64_t StepBuffers::bytes(const Device& device, const ModelConfig& config, const StepStrides& strides,
+                                 const Limits& limits) {
+  std::uint64_t total = 0;
+  StepBuffers none;
+  each(none, config, strides, Sizes(device, config, limits),
+       [&total](std::unique_ptr<Buffer>& /*buffer*/, std::uint64_t bytes, Memory /*memory*/) {
+         total += bytes;
+       });
+  return total;
 }
 
 StepBuffers::StepBuffers(Device& device, const ModelConfig& config, const StepStrides& strides,
                          const Limits& limits)
-    : fuses_swiglu(device.capabilities().fused_swiglu),
-      fuses_vectors(device.capabilities().fused_vectors),
-      tokens_(limits.max_tokens),
-      row_blocks_(divide_up(limits.max_context, limits.block_size)),
-      kv_heads_(config.kv_heads) {
-  const auto sizes = Sizes::of(device.capabilities(), config, strides, limits);
+    : fuses(Fusions::of(device)), kv_heads_(config.kv_heads) {
+  const Sizes sizes(device, config, limits);
   max_splits_ = sizes.max_splits;
   attention_tokens_ = sizes.attention_tokens;
   logits_rows_ = sizes.logits_rows;
   logits_stride_ = sizes.logits_stride;
+  row_blocks_ = sizes.row_blocks;
+  each(*this, config, strides, sizes,
+       [&device](std::unique_ptr<Buffer>& buffer, std::uint64_t bytes, Memory memory) {
+         buffer = device.create_buffer(bytes, memory, "a step's scratch");
+       });
 
-  const auto make = [&device](std::uint64_t bytes, Memory memory = Memory::device) {
-    return device.create_buffer(bytes, memory, "a step's scratch");
-  };
-  const auto words = [this, &make](std::uint64_t per_token) {
-    return make(tokens_ * per_token * sizeof(std::uint32_t), Memory::upload);
-  };
-  const auto floats = [this, &make](std::uint64_t per_token) {
-    return make(tokens_ * per_token * sizeof(float));
-  };
-  const auto activations = [&](std::uint32_t columns) {
-    const std::uint32_t stride = pad_up(columns, kPadColumns);
-    return Activations{columns, stride, floats(stride), make(std::uint64_t{tokens_} * stride),
-                       floats(stride / 32)};
-  };
-
-  tokens = words(1);
-  positions = words(1);
-  slots = words(2);
-  tiles = words(4);
-  head_map = words(1);
-  grids = words(4);
-  tables = make(sizes.tables, Memory::upload);
-  chosen = make(tokens_ * sizeof(std::uint32_t), Memory::readback);
-
-  const std::uint64_t rows = sizes.chain_rows * sizeof(std::uint32_t);
-  next = make(rows);
-  stops = make(rows * (1 + kStopIdsPerRow) + sizeof(std::uint32_t), Memory::upload);
-  chain = make(rows + 2 * sizeof(std::uint32_t), Memory::upload);
-  ids = make(rows * limits.max_steps, Memory::readback);
-
-  const std::uint32_t d = pad_up(config.hidden_size, kPadColumns);
-  hidden = floats(d);
-  head_hidden = floats(d);
-  factors = floats(1);
-  normed = activations(config.hidden_size);
-  mixed = activations(config.query_width());
-  activated = activations(config.ffn_size);
-  qkv = floats(strides.qkv);
-  gate_up = floats(strides.gate_up);
-  branch = floats(strides.attention_output);
-  query_quants = make(sizes.query_quants);
-  query_scales = make(sizes.query_quants / 32 * sizeof(float));
-  statistics = make(sizes.statistics);
-  split_outputs = make(sizes.split_outputs);
-  if (sizes.splits_done != 0) splits_done = make(sizes.splits_done);
-  logits = make(sizes.logits);
-  best = make(sizes.best);
-
-  rope = make(sizes.rope);
   const Rope angles(config);
   const std::size_t half = config.head_dim / 2;
   std::vector<float> table(std::size_t{limits.max_context} * config.head_dim);

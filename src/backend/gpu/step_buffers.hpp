@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/gpu/device.hpp"
+#include "backend/gpu/fusions.hpp"
 #include "model/config.hpp"
 #include "model/rope.hpp"
 #include "step/deferred_executor.hpp"
@@ -56,8 +57,8 @@ class StepBuffers {
   /// Throws Error if the memory cannot be had.
   StepBuffers(Device& device, const ModelConfig& config, const StepStrides& strides, const Limits& limits);
   /// Bytes that the constructor takes.
-  static std::uint64_t bytes(const DeviceCapabilities& device, const ModelConfig& config,
-                             const StepStrides& strides, const Limits& limits);
+  static std::uint64_t bytes(const Device& device, const ModelConfig& config, const StepStrides& strides,
+                             const Limits& limits);
 
   /// Writes a step's ids, positions, cache slots, tables and tiles for the device; returns the step's shape.
   StepShape fill(const StepWork& work);
@@ -83,6 +84,8 @@ class StepBuffers {
 
   static constexpr std::uint64_t kGridBytes = 16;
 
+  Fusions fuses;  ///< what the device can do at once
+
   // From the host.
   std::unique_ptr<Buffer> tokens;     // i32 [T]
   std::unique_ptr<Buffer> positions;  // u32 [T]
@@ -107,9 +110,7 @@ class StepBuffers {
   std::unique_ptr<Buffer> query_scales;   // float [T][H][E32 / 32]
   std::unique_ptr<Buffer> statistics;     // vec2 [T'][H][splits]
   std::unique_ptr<Buffer> split_outputs;  // float [T'][H][splits][E32]
-  std::unique_ptr<Buffer> splits_done;    // u32 [T'][K], if the device shares writes
-  bool fuses_swiglu = false;              // whether products of many tokens end with SwiGLU
-  bool fuses_vectors = false;             // whether products of one vector quantize it themselves
+  std::unique_ptr<Buffer> splits_done;    // u32 [T'][K], for attend_one
   std::unique_ptr<Buffer> logits;         // float [logits rows][V256]
   std::unique_ptr<Buffer> best;           // uvec2 [logits rows][chunks]
   std::unique_ptr<Buffer> chosen;         // u32 [T], for the host
@@ -121,9 +122,12 @@ class StepBuffers {
 
  private:
   struct Sizes;
+  StepBuffers() = default;  // none of them
+  template <typename Take>
+  static void each(StepBuffers& to, const ModelConfig& config, const StepStrides& strides, const Sizes& sizes,
+                   const Take& take);
   void group_tiles(const StepWork& work, StepShape& shape);
 
-  std::uint32_t tokens_ = 0;            // T
   std::uint32_t max_splits_ = 0;        // of a row
   std::uint32_t attention_tokens_ = 0;  // T': tokens whose splits' results fit
   std::uint32_t logits_rows_ = 0;

@@ -37,7 +37,7 @@ VulkanDevice::VulkanDevice(std::shared_ptr<const Instance> instance, std::size_t
   const DeviceInfo& info = instance_->devices()[index];
   physical_ = info.handle;
   read_limits(info, options);
-  open(info, options.timestamps);
+  open(info, options);
   capabilities_.memory_bytes = memory_types_.device_bytes();
   capabilities_.unified_memory = memory_types_.is_unified();
   pipelines_ = Pipelines(owner_.functions, owner_.device, capabilities_.integer_dot, controls_);
@@ -56,6 +56,10 @@ VulkanDevice::VulkanDevice(std::shared_ptr<const Instance> instance, std::size_t
   timeline_ = {owner_.device, semaphore, owner_.functions.destroy_semaphore};
   // A device that cannot be told may do it all the same.
   capabilities_.keeps_subnormals = controls_.keeps_subnormals || !flushes_subnormals();
+}
+
+bool VulkanDevice::has(gpu::Kernel kernel) const {
+  return Pipelines::has(kernel) && (kernel != gpu::Kernel::attend_one || shares_writes_);
 }
 
 /// Whether a float below 2^-126 is lost in an addition.
@@ -110,6 +114,7 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.pNext = &dot_feature;
   // Asked for as a sign that workgroups can order their writes between them; Metal, and so MoltenVK, cannot.
+  // The kernel that does so says `coherent`, which is part of Vulkan without this feature: it is not enabled.
   VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{};
   memory_model.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES;
   dot_feature.pNext = &memory_model;
@@ -126,9 +131,7 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
   capabilities_.integer_dot =
       dot_supported_ &&
       options.integer_dot.value_or(dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE);
-  capabilities_.shares_writes = memory_model.vulkanMemoryModelDeviceScope == VK_TRUE;
-  capabilities_.fused_vectors = true;
-  capabilities_.measures = true;
+  shares_writes_ = memory_model.vulkanMemoryModelDeviceScope == VK_TRUE;
   capabilities_.software = info.software();
   if (limits.maxPerStageDescriptorStorageBuffers < gpu::kMaxBindings) {
     throw Error(fmt::format("{} binds {} buffers to a kernel; expected at least {}", info.name,
@@ -144,7 +147,7 @@ void VulkanDevice::read_limits(const DeviceInfo& info, const DeviceOptions& opti
   }
 }
 
-void VulkanDevice::open(const DeviceInfo& info, bool timestamps) {
+void VulkanDevice::open(const DeviceInfo& info, const DeviceOptions& options) {
   const InstanceFunctions& functions = instance_->functions();
   std::uint32_t count = 0;
   functions.queue_families(physical_, &count, nullptr);
@@ -155,9 +158,9 @@ void VulkanDevice::open(const DeviceInfo& info, bool timestamps) {
       [](const VkQueueFamilyProperties& queues) { return (queues.queueFlags & VK_QUEUE_COMPUTE_BIT) != 0; });
   if (family == families.end()) throw Error(fmt::format("{} has no queue that computes", info.name));
   queue_family_ = static_cast<std::uint32_t>(family - families.begin());
-  if (timestamps && family->timestampValidBits == 0) {
+  if (options.timestamps && family->timestampValidBits == 0) {
     log().warn("{} has no timestamps: kernels are not timed", info.name);
-  } else if (timestamps) {
+  } else if (options.timestamps) {
     VkPhysicalDeviceProperties2 properties{};
     properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
     functions.properties(physical_, &properties);
@@ -169,7 +172,7 @@ void VulkanDevice::open(const DeviceInfo& info, bool timestamps) {
   check(functions.device_extensions(physical_, nullptr, &count, offered.data()),
         "listing the device's extensions");
   std::vector<const char*> extensions;
-  has_budget_ = has_extension(offered, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  has_budget_ = options.memory_budget && has_extension(offered, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (has_budget_) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   const bool dot = capabilities_.integer_dot;
   if (dot) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
@@ -255,14 +258,15 @@ std::unique_ptr<gpu::Buffer> VulkanDevice::allocate(std::uint64_t bytes, gpu::Me
   Handle<VkDeviceMemory> owned_memory(device, bytes_of, functions.free_memory);
   check(functions.bind_buffer(device, buffer, bytes_of, 0), "vkBindBufferMemory");
   ++counters_.allocations;
+  HeldBytes held(held_[memory_types_.heap_of(type)], needs.size);
 
   void* mapped = nullptr;
   const bool map = memory != gpu::Memory::device || capabilities_.unified_memory;
   if (map && memory_types_.is_mapped(type)) {
     check(functions.map_memory(device, bytes_of, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
   }
-  return std::make_unique<VulkanBuffer>(std::move(owned_memory), std::move(owned_buffer), bytes,
-                                        static_cast<std::byte*>(mapped));
+  return std::make_unique<VulkanBuffer>(std::move(owned_memory), std::move(owned_buffer), std::move(held),
+                                        bytes, static_cast<std::byte*>(mapped));
 }
 
 gpu::Buffer& VulkanDevice::staging() {

@@ -21,6 +21,8 @@ struct DeviceOptions {
   std::optional<bool> integer_dot = {};
   /// Time every kernel; what was found is logged when the device is closed.
   bool timestamps = false;
+  /// Ask the driver how much memory is free, where it can say.
+  bool memory_budget = true;
   /// Pretend that the device binds no more than this at once.
   std::optional<std::uint64_t> max_range = {};
 };
@@ -35,11 +37,12 @@ class VulkanDevice final : public gpu::Device {
 
   const gpu::DeviceCapabilities& capabilities() const override { return capabilities_; }
   const gpu::DeviceCounters& counters() const override { return counters_; }
-  std::uint64_t free_bytes() const override { return memory_types_.free_bytes(); }
+  std::uint64_t free_bytes() const override { return memory_types_.free_bytes(held_); }
   std::unique_ptr<gpu::Buffer> create_buffer(std::uint64_t bytes, gpu::Memory memory,
                                              std::string_view what) override;
   void upload(const gpu::Slice& target, std::span<const std::byte> bytes) override;
   void read(const gpu::Slice& source, std::span<std::byte> bytes) override;
+  bool has(gpu::Kernel kernel) const override;
   void prepare(gpu::Kernel kernel) override { pipelines_.get(kernel); }
   std::unique_ptr<gpu::Recorder> record() override;
   void submit(const gpu::Recording& recording, std::uint32_t times) override;
@@ -48,7 +51,7 @@ class VulkanDevice final : public gpu::Device {
  private:
   bool flushes_subnormals();
   void read_limits(const DeviceInfo& info, const DeviceOptions& options);
-  void open(const DeviceInfo& info, bool timestamps);
+  void open(const DeviceInfo& info, const DeviceOptions& options);
   std::unique_ptr<gpu::Buffer> allocate(std::uint64_t bytes, gpu::Memory memory, std::string_view what);
   gpu::Buffer& staging();
   bool is_done_soon();
@@ -59,10 +62,12 @@ class VulkanDevice final : public gpu::Device {
   VkPhysicalDevice physical_ = nullptr;
   bool dot_supported_ = false;
   bool has_budget_ = false;
+  bool shares_writes_ = false;  // workgroups of a dispatch see what others wrote before an atomic they saw
   FloatControls controls_;
   gpu::DeviceCapabilities capabilities_;
   gpu::DeviceCounters counters_;
   MemoryTypes memory_types_;
+  HeapBytes held_ = {};  // outlives what is counted in it
 
   // Destroyed after everything that was made of it.
   struct DeviceOwner {

@@ -24,7 +24,8 @@ Loader open_loader() {
   Loader loader;
   std::vector<const char*> names(kLoaderNames.begin(), kLoaderNames.end());
   // For loaders and drivers in odd places, MoltenVK among them.
-  if (const char* wanted = std::getenv("INFERNO_VULKAN_LOADER")) names = {wanted};
+  const char* wanted = std::getenv("INFERNO_VULKAN_LOADER");
+  if (wanted != nullptr && *wanted != '\0') names = {wanted};
   for (const char* name : names) {
     void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;

@@ -70,25 +70,41 @@ std::vector<DeviceInfo> order_devices(std::vector<DeviceInfo> found) {
   return devices;
 }
 
-DeviceChoice choose_device(std::span<const DeviceInfo> devices, std::optional<std::uint32_t> wanted) {
-  if (devices.empty()) return {std::nullopt, "no Vulkan driver offers a device"};
+DeviceChoice choose_devices(std::span<const DeviceInfo> devices, std::optional<std::uint32_t> wanted,
+                            SoftwareDevices software) {
+  if (devices.empty()) return {{}, "no Vulkan driver offers a device"};
   if (wanted && *wanted >= devices.size()) {
-    return {std::nullopt, fmt::format("there is no device {}; Vulkan offers {} (0 to {})", *wanted,
-                                      devices.size(), devices.size() - 1)};
+    return {{},
+            fmt::format("there is no device {}; Vulkan offers {} (0 to {})", *wanted, devices.size(),
+                        devices.size() - 1)};
   }
-  const std::size_t index = wanted.value_or(0);
-  const DeviceInfo& device = devices[index];
-  if (device.api_version < kVersion) {
-    return {std::nullopt,
-            fmt::format("{} speaks Vulkan {}.{}; expected 1.2 or later", device.name,
-                        VK_API_VERSION_MAJOR(device.api_version), VK_API_VERSION_MINOR(device.api_version))};
+  const bool takes_cpus =
+      software == SoftwareDevices::always || (wanted && software == SoftwareDevices::by_number);
+  DeviceChoice choice;
+  const auto look_at = [&](std::size_t index) {
+    const DeviceInfo& device = devices[index];
+    std::string reason;
+    if (device.api_version < kVersion) {
+      reason =
+          fmt::format("{} speaks Vulkan {}.{}, expected 1.2 or later", device.name,
+                      VK_API_VERSION_MAJOR(device.api_version), VK_API_VERSION_MINOR(device.api_version));
+    } else if (device.software() && !takes_cpus) {
+      reason =
+          fmt::format("{}{}, which is a CPU", devices.size() == 1 ? "the only device is " : "", device.name);
+      if (software == SoftwareDevices::by_number) {
+        reason += fmt::format(" (--device {} takes it all the same)", index);
+      }
+    } else {
+      return choice.order.push_back(index);
+    }
+    choice.reason += (choice.reason.empty() ? "" : ", ") + reason;
+  };
+  if (wanted) {
+    look_at(*wanted);
+  } else {
+    for (std::size_t index = 0; index < devices.size(); ++index) look_at(index);
   }
-  if (!wanted && device.software()) {
-    return {
-        std::nullopt,
-        fmt::format("the only device is {}, which is a CPU; --device 0 takes it all the same", device.name)};
-  }
-  return {index, {}};
+  return choice;
 }
 
 Instance::Instance(const InstanceOptions& options) {

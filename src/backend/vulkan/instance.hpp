@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <inferno/error.hpp>
+
 #include "backend/vulkan/functions.hpp"
 
 namespace inferno::vulkan {
@@ -28,15 +30,37 @@ struct DeviceInfo {
 /// once even if several drivers offer it (the first one is taken).
 std::vector<DeviceInfo> order_devices(std::vector<DeviceInfo> found);
 
-/// A device of `devices` (ordered), or why there is none.
-struct DeviceChoice {
-  std::optional<std::size_t> index;
-  std::string reason;
+/// Whether a CPU that poses as a GPU may be taken.
+enum class SoftwareDevices : std::uint8_t {
+  never,      ///< for whoever wants a GPU, or what is fastest
+  by_number,  ///< if it is the number asked for
+  always      ///< as if it was a GPU: for tests
 };
 
-/// `wanted`: what the user asked for. Without it the first device, but never a CPU: whoever asked for nothing
-/// wants something faster than the CPU.
-DeviceChoice choose_device(std::span<const DeviceInfo> devices, std::optional<std::uint32_t> wanted);
+/// Devices of `devices` (ordered) that can be opened, the best first, and why others cannot.
+struct DeviceChoice {
+  std::vector<std::size_t> order;
+  std::string reason;  ///< empty if there is none of those
+};
+
+/// `wanted`: what the user asked for, nothing else is in the order then.
+DeviceChoice choose_devices(std::span<const DeviceInfo> devices, std::optional<std::uint32_t> wanted,
+                            SoftwareDevices software = SoftwareDevices::by_number);
+
+/// What `open(index)` gives for the first device of a choice for which it throws no Error. Throws Error with
+/// the reasons of all if there is none.
+template <typename Open>
+auto open_first(const DeviceChoice& choice, const Open& open) {
+  std::string reasons = choice.reason;
+  for (const std::size_t index : choice.order) {
+    try {
+      return open(index);
+    } catch (const Error& error) {
+      reasons += (reasons.empty() ? "" : ", ") + std::string(error.what());
+    }
+  }
+  throw Error(reasons);
+}
 
 struct InstanceOptions {
   /// With the validation layer (core and synchronization), whose messages are logged and counted.

@@ -1,5 +1,6 @@
 #include "backend/vulkan/memory.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <span>
@@ -87,8 +88,8 @@ std::uint64_t MemoryTypes::device_bytes() const {
   return properties_.memoryHeaps[device_heap()].size;
 }
 
-std::uint64_t MemoryTypes::free_bytes() const {
-  if (!has_budget_) return device_bytes();
+std::uint64_t MemoryTypes::free_bytes(const HeapBytes& held) const {
+  if (!has_budget_) return device_bytes() - std::min(device_bytes(), held[device_heap()]);
   VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{};
   budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
   VkPhysicalDeviceMemoryProperties2 properties{};

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "backend/gpu/device.hpp"
 #include "backend/vulkan/functions.hpp"
 
 namespace inferno::vulkan {
+
+/// Bytes by heap.
+using HeapBytes = std::array<std::uint64_t, VK_MAX_MEMORY_HEAPS>;
 
 /// The kinds of memory of a physical device.
 class MemoryTypes {
@@ -24,8 +28,9 @@ class MemoryTypes {
   bool is_unified() const;
   /// Bytes of the largest heap of device memory.
   std::uint64_t device_bytes() const;
-  /// Of it those that are free now; all of them if the driver does not say.
-  std::uint64_t free_bytes() const;
+  /// Of it those that are free now; if the driver does not say, those that this device does not hold itself.
+  std::uint64_t free_bytes(const HeapBytes& held) const;
+  std::uint32_t heap_of(std::uint32_t type) const { return properties_.memoryTypes[type].heapIndex; }
 
  private:
   std::uint32_t device_heap() const;

@@ -12,16 +12,6 @@
 namespace inferno::vulkan {
 namespace {
 
-/// "0: NVIDIA H200, 1: llvmpipe"
-std::string list_devices() {
-  std::string list;
-  std::uint32_t number = 0;
-  for (const std::string& name : device_names()) {
-    list += fmt::format("{}{}: {}", list.empty() ? "" : ", ", number++, name);
-  }
-  return list;
-}
-
 bool is_on(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && std::string_view(value) == "1";
@@ -29,6 +19,7 @@ bool is_on(const char* variable) {
 
 std::unique_ptr<gpu::Device> open(std::string_view name, const BackendOptions& options) {
   auto device = open_device({.device = options.device,
+                             .software = options.software,
                              .validation = is_on("INFERNO_VULKAN_VALIDATION"),
                              .timestamps = is_on("INFERNO_VULKAN_TIMESTAMPS")});
   if (device->capabilities().software) {
@@ -48,8 +39,8 @@ std::unique_ptr<gpu::Device> open(std::string_view name, const BackendOptions& o
 
 BackendStatus probe(std::string_view name) {
   try {
-    device_name({});  // throws if none would be taken
-    return {std::string(name), true, list_devices(), {}};
+    const DeviceList list = list_devices();
+    return {std::string(name), !list.taken.empty(), list.taken, list.reason, list.names};
   } catch (const Error& error) {
     return {std::string(name), false, {}, error.what()};
   }
@@ -57,7 +48,8 @@ BackendStatus probe(std::string_view name) {
 
 BackendStatus probe_hybrid(std::string_view name) {
   BackendStatus status = probe(name);
-  if (status.available) status.device = fmt::format("{} beside the CPU", status.device);
+  const BackendStatus cpu = cpu::probe(name, cpu::Threading::pool);
+  if (status.available) status.device = cpu::hybrid_device(status.device, cpu.device);
   return status;
 }
 

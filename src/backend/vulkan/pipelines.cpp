@@ -25,6 +25,10 @@ Pipelines::Pipelines(const DeviceFunctions& functions, VkDevice device, bool int
                      const FloatControls& controls)
     : functions_(&functions), device_(device), integer_dot_(integer_dot), controls_(controls) {}
 
+bool Pipelines::has(gpu::Kernel kernel) {
+  return find_module(gpu::kernel_name(kernel)) != nullptr;
+}
+
 Pipeline Pipelines::get(gpu::Kernel kernel) {
   const Layout& shared = layout(gpu::kernel_bindings(kernel));
   auto& pipeline = pipelines_[static_cast<std::size_t>(kernel)];

@@ -28,6 +28,8 @@ class Pipelines {
   Pipelines(const DeviceFunctions& functions, VkDevice device, bool integer_dot,
             const FloatControls& controls);
 
+  /// Whether the kernel is part of this build.
+  static bool has(gpu::Kernel kernel);
   /// Throws Error if the kernel is not part of this build or the driver refuses it.
   Pipeline get(gpu::Kernel kernel);
 

@@ -143,7 +143,7 @@ TEST_F(VulkanDeviceTest, RefusesWhatBreaksARule) {
 }
 
 TEST_F(VulkanDeviceTest, IsMeasured) {
-  ASSERT_TRUE(device_.capabilities().measures);
+  ASSERT_TRUE(device_.has(gpu::Kernel::measure_read));
   gpu::Meter meter(device_, std::uint64_t{3} << 20U);
   const DeviceLimits limits = meter.limits();
   EXPECT_EQ(limits.buffer_bytes, std::uint64_t{3} << 20U);

@@ -150,8 +150,9 @@ TEST(VulkanStep, AsksTheDeviceOncePerToken) {
   }
   // Ten a layer; the norms inside products save three, attention at once saves two (docs/vulkan.md says
   // which).
-  const auto& device = executor->device().capabilities();
-  const unsigned layer = 10U - (device.fused_vectors ? 3U : 0U) - (device.shares_writes ? 2U : 0U);
+  const gpu::Device& device = executor->device();
+  const unsigned layer = 10U - (device.has(gpu::Kernel::norm_matvec_q8) ? 3U : 0U) -
+                         (device.has(gpu::Kernel::attend_one) ? 2U : 0U);
   EXPECT_EQ(dispatches, 28U * layer + 5U);
   StageCounter counter;
   step(&counter);

@@ -14,6 +14,7 @@ std::unique_ptr<gpu::Device> open_test_device(const TestDeviceOptions& options) 
   open.device = number == nullptr ? 0 : static_cast<std::uint32_t>(std::stoul(number));
   open.validation = options.validation || (validation != nullptr && std::string(validation) == "1");
   open.integer_dot = options.integer_dot;
+  open.memory_budget = options.memory_budget;
   if (options.max_range != 0) open.max_range = options.max_range;
   return vulkan::open_device(open);
 }

@@ -13,6 +13,7 @@ struct TestDeviceOptions {
   /// Kernels with integer dot products, even where they are slow, or without; else what is fast.
   std::optional<bool> integer_dot = {};
   std::uint64_t max_range = 0;  ///< pretend that no more than this can be bound; 0: what the device allows
+  bool memory_budget = true;    ///< ask the driver how much memory is free
   bool validation = false;      ///< the validation layer watches (also with INFERNO_TEST_VULKAN_VALIDATION=1)
 };
 

@@ -10,11 +10,12 @@ namespace inferno::cpu {
 namespace {
 
 /// The shared part's, completed.
-Capabilities cpu_capabilities(Capabilities can, std::string name, const KernelSet& kernels,
-                              unsigned threads) {
+Capabilities cpu_capabilities(Capabilities can, std::string name, const KernelSet& kernels, unsigned threads,
+                              const OutsideProducts* outside) {
   can.backend = std::move(name);
   can.device =
       std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") + std::string(kernels.name);
+  if (outside != nullptr) can.device = hybrid_device(outside->device(), can.device);
   can.contract = true;
   can.observation = true;
   can.cache_format = kContractCacheFormat;
@@ -23,10 +24,14 @@ Capabilities cpu_capabilities(Capabilities can, std::string name, const KernelSe
 
 }  // namespace
 
+std::string hybrid_device(std::string_view device, std::string_view cpu) {
+  return std::string(device) + " beside " + std::string(cpu);
+}
+
 CpuExecutor::CpuExecutor(std::string name, const LoadedModel& model, const KernelSet& kernels,
                          std::unique_ptr<ParallelPolicy> policy, std::unique_ptr<OutsideProducts> outside)
-    : DeferredExecutor(model.config,
-                       cpu_capabilities(shared_capabilities(), std::move(name), kernels, policy->threads())),
+    : DeferredExecutor(model.config, cpu_capabilities(shared_capabilities(), std::move(name), kernels,
+                                                      policy->threads(), outside.get())),
       model_(model),
       config_(model.config),
       kernels_(kernels),
@@ -65,6 +70,7 @@ void CpuExecutor::allocate(const Limits& limits) {
 
 void CpuExecutor::run_step(const StepWork& work, HeadConsumer& head) {
   Stages stages(work.observer);
+  const std::uint64_t waits = outside_ ? outside_->waits() : 0;
   for (const auto& slot : work.plan.cache_slots) cache_.use(slot.block);
   run_embedding(work, stages);
   for (int layer = 0; layer < static_cast<int>(config_.layers); ++layer) {
@@ -72,6 +78,7 @@ void CpuExecutor::run_step(const StepWork& work, HeadConsumer& head) {
     run_ffn(work, layer, stages);
   }
   run_head(work, head, stages);
+  if (outside_) head.add_device_waits(outside_->waits() - waits);
 }
 
 CpuExecutor::Input CpuExecutor::norm(const float* x, std::size_t tokens, const std::vector<float>& weight,

@@ -10,10 +10,12 @@
 #include "backend/cpu/contract/kv_store.hpp"
 #include "backend/cpu/contract/scratch.hpp"
 #include "backend/cpu/kernels/kernel_set.hpp"
+#include "backend/cpu/memory_check.hpp"
 #include "backend/cpu/parallel/policy.hpp"
 #include "backend/cpu/stages.hpp"
 #include "model/loaded_model.hpp"
 #include "model/rope.hpp"
+#include "platform/available_memory.hpp"
 #include "step/deferred_executor.hpp"
 
 namespace inferno::cpu {
@@ -32,6 +34,9 @@ class CpuExecutor : public DeferredExecutor {
               std::unique_ptr<ParallelPolicy> policy, std::unique_ptr<OutsideProducts> outside = nullptr);
 
   MemoryNeed memory_need(const Limits& limits) const override;
+  BlockRoom block_room(const Limits& limits) const override {
+    return room_for_blocks(memory_need(limits), limits, available_memory(), "here");
+  }
 
  protected:
   void allocate(const Limits& limits) override;

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "model/matrix.hpp"
 #include "step/executor.hpp"
@@ -16,6 +18,10 @@ class OutsideProducts {
   OutsideProducts(const OutsideProducts&) = delete;
   OutsideProducts& operator=(const OutsideProducts&) = delete;
 
+  /// What it runs on, for people.
+  virtual std::string device() const = 0;
+  /// How often it has asked that device and waited for the answer so far.
+  virtual std::uint64_t waits() const = 0;
   /// Which matrices it has; the CPU does not keep a copy of these.
   virtual bool takes(const Matrix& matrix) const = 0;
   /// Bytes for steps of so many tokens.
@@ -27,5 +33,8 @@ class OutsideProducts {
   virtual void multiply(const Matrix& matrix, const float* x, std::size_t tokens, const float* factors,
                         float* y, std::size_t stride) = 0;
 };
+
+/// What a CPU with such a device runs on, for people.
+std::string hybrid_device(std::string_view device, std::string_view cpu);
 
 }  // namespace inferno::cpu

@@ -7,9 +7,11 @@
 
 #include "arith/attention.hpp"
 #include "backend/cpu/contract/block_layout.hpp"
+#include "backend/cpu/memory_check.hpp"
 #include "backend/cpu/stages.hpp"
 #include "model/loaded_model.hpp"
 #include "model/rope.hpp"
+#include "platform/available_memory.hpp"
 #include "step/deferred_executor.hpp"
 
 namespace inferno::reference {
@@ -25,6 +27,9 @@ class ReferenceExecutor : public DeferredExecutor {
   explicit ReferenceExecutor(const LoadedModel& model);
 
   MemoryNeed memory_need(const Limits& limits) const override;
+  BlockRoom block_room(const Limits& limits) const override {
+    return room_for_blocks(memory_need(limits), limits, available_memory(), "here");
+  }
 
  protected:
   void allocate(const Limits& limits) override;

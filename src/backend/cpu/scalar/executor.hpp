@@ -5,11 +5,13 @@
 #include <span>
 #include <string_view>
 
+#include "backend/cpu/memory_check.hpp"
 #include "backend/cpu/scalar/cache.hpp"
 #include "backend/cpu/scalar/scratch.hpp"
 #include "backend/cpu/stages.hpp"
 #include "model/loaded_model.hpp"
 #include "model/rope.hpp"
+#include "platform/available_memory.hpp"
 #include "step/deferred_executor.hpp"
 
 namespace inferno::scalar {
@@ -31,6 +33,9 @@ class ScalarExecutor : public DeferredExecutor {
   explicit ScalarExecutor(const LoadedModel& model);
 
   MemoryNeed memory_need(const Limits& limits) const override;
+  BlockRoom block_room(const Limits& limits) const override {
+    return room_for_blocks(memory_need(limits), limits, available_memory(), "here");
+  }
 
  protected:
   void allocate(const Limits& limits) override;

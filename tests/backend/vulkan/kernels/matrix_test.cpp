@@ -210,7 +210,7 @@ TEST_P(VulkanMatrixTest, Floats) {
 }
 
 TEST_P(VulkanMatrixTest, TilesThatActivate) {
-  if (!device().capabilities().fused_swiglu) GTEST_SKIP() << "the device has no such kernel";
+  if (!device().has(Kernel::matmul_swiglu_q8)) GTEST_SKIP() << "the device has no such kernel";
   check_swiglu(32, 96, 9);
   check_swiglu(96, 288, 65);
   check_swiglu(160, 1024, 130);
