@@ -134,6 +134,7 @@ int run_generate(const Model& model, const EngineOptions& engine_options, const 
 
   if (output.json) {
     auto json = to_json(generation, engine, request);
+    if (!generation.moved_from.empty()) json["moved_from"] = generation.moved_from;
     if (output.trace) json["trace"] = trace_to_json(observer, model.layers());
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {

@@ -265,8 +265,33 @@ TEST(LostDevice, TheSequenceGoesOnElsewhere) {
     EXPECT_EQ(generation.ids, expected.ids) << when;
     EXPECT_EQ(generation.logits_hash, expected.logits_hash) << when;
     EXPECT_EQ(engine.backend(), "pool") << when;
-    EXPECT_EQ(engine.generate(request).ids, expected.ids) << when;
+    EXPECT_EQ(generation.moved_from, "simd") << when;
+    const auto next = engine.generate(request);
+    EXPECT_EQ(next.ids, expected.ids) << when;
+    EXPECT_EQ(next.moved_from, "") << when;
   }
+}
+
+/// Where nobody can go on, the request fails; the next one has an engine again.
+TEST(LostDevice, AnEngineThatFoundNobodyIsUsedOn) {
+  if (!fault::kCompiledIn) GTEST_SKIP() << "this build has no fault switches (INFERNO_FAULTS)";
+  EngineOptions options;
+  options.backend = "simd";
+  const Request request{.prompt = "Once upon a time", .max_tokens = 20};
+  const auto expected = Engine(tale(), options).generate(request);
+  int failures = 0;
+  for (int k = 2; k < 6; ++k) {  // the first allocation is simd's
+    Engine engine(tale(), options);
+    fault::arm("lost:5,alloc:" + std::to_string(k));
+    try {
+      engine.generate(request);
+    } catch (const Error&) {
+      ++failures;
+    }
+    fault::arm("");
+    EXPECT_EQ(engine.generate(request).ids, expected.ids) << k;
+  }
+  EXPECT_GT(failures, 0);
 }
 
 }  // namespace

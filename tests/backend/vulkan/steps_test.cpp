@@ -14,6 +14,7 @@
 #include "backend/vulkan/test_device.hpp"
 #include "platform/fault.hpp"
 #include "support/random_model.hpp"
+#include "synth/synth.hpp"
 
 // LeakSanitizer asks for this: the validation layer leaks a few kilobytes of its own.
 extern "C" const char* __lsan_default_suppressions();
@@ -158,6 +159,38 @@ TEST(VulkanStep, AsksTheDeviceOncePerToken) {
   step(&counter);
   EXPECT_EQ(counter.stages, 507U);
 }
+
+#ifndef INFERNO_SANITIZED
+/// The shape of the real one: its head is larger than lavapipe binds at once.
+TEST(VulkanStep, EqualsTheCpuInTheShapeOfQwen3) {
+  const TemporaryFile file;
+  synthesize({.preset = "0.6b", .seed = 3}, file.path());
+  const LoadedModel model(file.path());
+  const auto executor = make(model);
+  const auto simd = create_executor("simd", model);
+  const auto ids = random_ids(3, model.config.vocab_size, 5);
+  EXPECT_EQ(run_rows(*executor, model, {ids}, 3), run_rows(*simd, model, {ids}, 3)) << "prompt";
+  const auto greedy = [&ids](Executor& on) {
+    on.reserve(
+        {.max_rows = 1, .max_tokens = 4, .max_outputs = 2, .max_context = 64, .block_size = 64, .blocks = 1});
+    StepBatch batch;
+    std::vector<TokenInput> inputs;
+    for (const auto id : ids) inputs.push_back(TokenInput::of(id));
+    Ids chosen;
+    std::uint32_t position = 0;
+    for (int step = 0; step < 3; ++step) {
+      batch.clear();
+      batch.add_row(inputs, position, {0});
+      batch.add_output(OutputKind::token);
+      chosen.push_back(on.wait(on.submit(batch)).ids.at(0).at(0));
+      position += static_cast<std::uint32_t>(inputs.size());
+      inputs = {TokenInput::of(chosen.back())};
+    }
+    return chosen;
+  };
+  EXPECT_EQ(greedy(*executor), greedy(*simd));
+}
+#endif
 
 constexpr Limits kTwoRows{.max_rows = 2, .max_steps = 8, .max_context = 256, .block_size = 64, .blocks = 8};
 
