@@ -67,7 +67,9 @@ class Offers : public testing::Test {
 
   static void SetUpTestSuite() {
     file_ = std::make_unique<TemporaryFile>();
-    synthesize({.preset = "tiny", .seed = 1}, file_->path());
+    SynthOptions shape;
+    shape.preset = "tiny";
+    synthesize(shape, file_->path());
   }
   static void TearDownTestSuite() { file_.reset(); }
 

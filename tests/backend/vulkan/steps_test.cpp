@@ -164,7 +164,7 @@ TEST(VulkanStep, AsksTheDeviceOncePerToken) {
 /// The shape of the real one: its head is larger than lavapipe binds at once.
 TEST(VulkanStep, EqualsTheCpuInTheShapeOfQwen3) {
   const TemporaryFile file;
-  synthesize({.preset = "0.6b", .seed = 3}, file.path());
+  synthesize(SynthOptions(), file.path());  // 0.6B
   const LoadedModel model(file.path());
   const auto executor = make(model);
   const auto simd = create_executor("simd", model);
