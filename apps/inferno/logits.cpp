@@ -108,14 +108,14 @@ int write_logits(const LogitsOptions& options) {
   if (options.chunk == 0) throw UsageError("--chunk is 0; expected at least 1 token");
   const auto model = options.model.load();
   const auto ids = prompt_ids(options, model);
+  std::vector<std::uint64_t> shape = {model.vocab_size()};
+  if (options.all) shape.insert(shape.begin(), ids.size());
+  NpyWriter file(options.out, shape);
   const Limits limits = limits_for(options, static_cast<std::uint32_t>(ids.size()));
   BackendChoice choice(options.engine.backend, model.parts().loaded,
                        {.device = options.engine.device, .threads = options.engine.threads});
   auto executor = choice.next();
   use_or_replace(choice, executor, [&limits](Executor& candidate) { candidate.reserve(limits); });
-  std::vector<std::uint64_t> shape = {model.vocab_size()};
-  if (options.all) shape.insert(shape.begin(), ids.size());
-  NpyWriter file(options.out, shape);
   RowWriter sink(file);
   run(*executor, options, ids, sink);
   file.commit();
