@@ -247,17 +247,21 @@ bool Connection::admit() {
   const auto& request = parser_->request();
   const auto& options = core_->options;
   const auto length = parser_->content_length();
+  const bool is_public = options.is_public && options.is_public(request.path);
   std::optional<Response> response;
   if (request.method == "OPTIONS") {
     response = Cors::preflight(request);
-  } else if (!(options.is_public && options.is_public(request.path)) && !core_->keys.admit(request)) {
+  } else if (core_->pages && !is_public) {
+    response = core_->pages->refusal(request, core_->local);
+  } else if (!is_public && !core_->keys.admit(request)) {
     response =
         error_response(401,
                        "a valid API key is missing; expected the header Authorization: Bearer KEY, with the "
                        "key exactly as it was issued",
                        "invalid_api_key");
     response->headers.push_back({.name = "WWW-Authenticate", .value = "Bearer"});
-  } else if (length && *length > options.limits.body_bytes) {
+  }
+  if (!response && length && *length > options.limits.body_bytes) {
     response = error_response(
         413,
         fmt::format("the body has {} bytes, more than the limit of {}", *length, options.limits.body_bytes),

@@ -14,7 +14,10 @@ Core::Core(HttpOptions options_given, Handler handler_given)
       }()),
       handler(std::move(handler_given)),
       keys(options_given.api_keys),
-      cors(options_given.cors_origins) {}
+      cors(options_given.cors_origins),
+      pages(options_given.api_keys.empty()
+                ? std::optional<PageGuard>(std::in_place, options_given.host, options_given.cors_origins)
+                : std::nullopt) {}
 
 void Core::post(const Strand& strand, std::function<void()> call) {
   const std::shared_lock lock(gate_);

@@ -8,12 +8,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "server/http/api_keys.hpp"
 #include "server/http/cors.hpp"
 #include "server/http/options.hpp"
+#include "server/http/page_guard.hpp"
 #include "server/http/transport.hpp"
 
 namespace inferno::http {
@@ -31,7 +33,9 @@ struct Core {
   const Handler handler;
   const ApiKeys keys;
   const Cors cors;
-  std::unique_ptr<TlsContext> tls;  ///< none: in the clear
+  const std::optional<PageGuard> pages;  ///< if there are no keys
+  bool local = false;                    ///< listens on loopback addresses only; set before anybody is served
+  std::unique_ptr<TlsContext> tls;       ///< none: in the clear
 
   /// Runs `call` in a strand, unless the server has stopped: then it is destroyed.
   void post(const Strand& strand, std::function<void()> call);

@@ -132,6 +132,7 @@ class HttpServer::Impl {
       core_->tls = std::make_unique<TlsContext>(given.tls_certificate, given.tls_key);
     auto listening = listen_on(given.host, given.port);
     port_ = listening.port;
+    core_->local = listening.local;
     for (auto& socket : listening.sockets) {
       acceptors_.push_back(std::make_shared<Acceptor>(core_, std::move(socket)));
       acceptors_.back()->wait();

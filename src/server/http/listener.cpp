@@ -43,6 +43,15 @@ std::uint16_t bound_port(int socket) {
   return ntohs(port);
 }
 
+bool is_loopback(const addrinfo& address) {
+  if (address.ai_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in*>(address.ai_addr)->sin_addr;
+    return ntohl(v4.s_addr) >> 24U == IN_LOOPBACKNET;
+  }
+  if (address.ai_family != AF_INET6) return false;
+  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr) != 0;
+}
+
 FileDescriptor listen_at(const addrinfo& address, bool only_v6) {
   FileDescriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return socket;
@@ -91,6 +100,7 @@ Listening listen_on(const std::string& host, std::uint16_t port) {
       throw Error(fmt::format("cannot listen on {}{}", reason,
                               errno == EADDRINUSE ? "; choose another port (0: any free one)" : ""));
     }
+    listening.local = listening.local && is_loopback(*address);
     if (listening.port == 0) listening.port = bound_port(socket.get());
     listening.sockets.push_back(std::move(socket));
   }

@@ -13,6 +13,7 @@ namespace inferno::http {
 struct Listening {
   std::vector<FileDescriptor> sockets;
   std::uint16_t port = 0;
+  bool local = true;  ///< all of them are loopback addresses
 };
 Listening listen_on(const std::string& host, std::uint16_t port);
 

@@ -56,7 +56,9 @@ struct HttpOptions {
   std::function<bool(std::string_view path)> is_public = {};
 
   /// Origins of web pages that may use the server, as "https://chat.example"; {"*"}: all. Credentials are
-  /// never allowed, so a page needs the key itself.
+  /// never allowed, so a page needs the key itself. Without keys what other pages send (POST) is answered
+  /// 403, but for public paths, and so are those under unknown names if `host` is a loopback address (see
+  /// PageGuard).
   std::vector<std::string> cors_origins = {};
 
   /// Called when a request is over, on a thread that serves connections. May be empty.

@@ -96,8 +96,11 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
   /// The library says the same of another version and of a line that does not end after its version.
   static Refusal bad_version(std::string_view line) {
     line = line.substr(0, line.find_first_of("\r\n"));
-    const auto version = line.rfind(" HTTP/");
-    const bool is_other = version != std::string_view::npos && !line.substr(version).starts_with(" HTTP/1.");
+    constexpr std::string_view kBefore = " HTTP/";
+    const auto place = line.rfind(kBefore);
+    const auto version = place == std::string_view::npos ? "1." : line.substr(place + kBefore.size());
+    const bool is_other_minor = version.size() == 3 && version[2] >= '2' && version[2] <= '9';
+    const bool is_other = !version.starts_with("1.") || is_other_minor;
     return {.status = is_other ? 505U : 400U,
             .message = "expected HTTP/1.1 or HTTP/1.0 and CR LF at the end of the request line",
             .code = is_other ? "unsupported_version" : "malformed_request"};
@@ -134,14 +137,16 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     return !refused_with;
   }
 
-  bool set_target(std::string_view target) {
+  /// Returns what is wrong with it; nothing, if it is fine.
+  std::string_view set_target(std::string_view target) {
+    constexpr std::string_view kNoPath = "the request target is no path that begins with '/'";
     if (target == "*") {
       request.path.assign(1, '*');
-      return request.method == "OPTIONS";
+      return request.method == "OPTIONS" ? std::string_view() : kNoPath;
     }
     if (!target.starts_with('/')) {  // the absolute form, as proxies are sent it
       const auto scheme = target.find("://");
-      if (scheme > 5) return false;  // or there is none
+      if (scheme > 5) return kNoPath;  // or there is none
       const auto path = target.find_first_of("/?", scheme + 3);
       target = path == std::string_view::npos ? "/" : target.substr(path);
     }
@@ -149,10 +154,10 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     const auto question = target.find('?');
     if (question != std::string_view::npos) request.query = target.substr(question + 1);
     auto path = percent_decode(target.substr(0, question));
-    if (!path) return false;
+    if (!path) return "a % of the request target is not followed by two hexadecimal digits other than 00";
     if (path->empty()) path->assign(1, '/');
     request.path = std::move(*path);
-    return true;
+    return {};
   }
 
   void on_request_impl(beast::http::verb /*method*/, beast::string_view method, beast::string_view target,
@@ -161,9 +166,8 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     http_1_0 = version < 11;
     request.method = view(method);
     if (header_bytes_ > limits_.header_bytes) return stop(too_large_header(), error);
-    if (!set_target(view(target))) {
-      stop({.status = 400, .message = "the request target is no path that begins with '/'"}, error);
-    }
+    const auto complaint = set_target(view(target));
+    if (!complaint.empty()) stop({.status = 400, .message = std::string(complaint)}, error);
   }
 
   void on_response_impl(int /*code*/, beast::string_view /*reason*/, int /*version*/,

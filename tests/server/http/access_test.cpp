@@ -10,6 +10,7 @@
 #include "server/http/api_keys.hpp"
 #include "server/http/cors.hpp"
 #include "server/http/fixture.hpp"
+#include "server/http/page_guard.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace inferno::test {
@@ -214,6 +215,111 @@ TEST_F(CrossOrigin, WhatIsNoOriginIsRefused) {
                                    "https://a,https://b", "https://a b", "https://a\r\nX: 1"}) {
     EXPECT_NE(error_of([&] { http::Cors({origin}); }), "") << origin;
   }
+}
+
+/// A server without keys, and what pages may do with it.
+class Pages : public HttpTest {
+ protected:
+  void start_with(std::vector<std::string> origins, std::vector<std::string> keys = {}) {
+    http::HttpOptions options;
+    options.cors_origins = std::move(origins);
+    options.api_keys = std::move(keys);
+    options.is_public = [](std::string_view path) { return path == "/health"; };
+    start(options);
+  }
+  Reply post_as(std::string_view host, std::string_view origin, std::string_view more = {}) {
+    return ask(port(),
+               fmt::format("POST /echo HTTP/1.1\r\nHost: {}\r\nOrigin: {}\r\n{}Content-Type: text/plain\r\n"
+                           "Content-Length: 1\r\n\r\nx",
+                           host, origin, more));
+  }
+  Reply ask_as(std::string_view host, std::string_view more = {}, std::string_view path = "/echo?x") {
+    return ask(port(), fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\n{}\r\n", path, host, more));
+  }
+  static std::string code_of(const Reply& reply) {
+    return nlohmann::json::parse(reply.body)["error"]["code"].get<std::string>();
+  }
+};
+
+TEST_F(Pages, CannotNameAKeylessServerThemselves) {
+  start_with({});
+  const auto with_port = fmt::format("{}", port());
+  for (const std::string host : {"localhost", "LOCALHOST", "localhost.", "127.0.0.1", "127.0.0.2", "[::1]",
+                                 "192.168.1.5", "mybox", "chat.localhost", ""}) {
+    EXPECT_EQ(ask_as(host).status, 200U) << host;
+    if (!host.empty()) {
+      EXPECT_EQ(ask_as(host + ":" + with_port).status, 200U) << host;
+    }
+  }
+  for (const std::string host : {"evil.example", "evil.example.", "127.0.0.1.evil.example",
+                                 "localhost.evil.example", "1.2.3", "notlocalhost.com", ".localhost.x"}) {
+    for (const auto& name : {host, host + ":" + with_port}) {
+      const auto reply = ask_as(name);
+      EXPECT_EQ(reply.status, 403U) << name;
+      EXPECT_EQ(code_of(reply), "foreign_host");
+      EXPECT_THAT(reply.body, HasSubstr("--cors-origin"));
+    }
+  }
+  // What needs no key anyway says nothing that a page may not know.
+  EXPECT_EQ(ask_as("evil.example", "", "/health").status, 200U);
+  EXPECT_EQ(ask(port(), "GET /echo?x HTTP/1.0\r\n\r\n").body, "x");
+}
+
+TEST_F(Pages, OfOthersCannotMakeAKeylessServerWork) {
+  start_with({});
+  const std::string own = fmt::format("127.0.0.1:{}", port());
+  for (const std::string origin :
+       {"https://evil.example", "null", "http://localhost:1", "http://evil.example", "file://", "x"}) {
+    const auto reply = post_as(own, origin);
+    EXPECT_EQ(reply.status, 403U) << origin;
+    EXPECT_EQ(code_of(reply), "foreign_origin");
+    EXPECT_EQ(reply.header("Access-Control-Allow-Origin"), "");
+    EXPECT_EQ(ask_as(own, fmt::format("Origin: {}\r\n", origin)).status, 200U) << origin;
+  }
+  EXPECT_EQ(post_as(own, fmt::format("http://{}", own)).status, 200U);
+  // Behind a proxy that has a name of its own.
+  EXPECT_EQ(post_as(own, "https://chat.example", "Sec-Fetch-Site: same-origin\r\n").status, 200U);
+  EXPECT_EQ(post_as(own, "https://chat.example", "Sec-Fetch-Site: same-site\r\n").status, 403U);
+  EXPECT_EQ(post_as("evil.example", "http://evil.example", "Sec-Fetch-Site: same-origin\r\n").status, 403U);
+}
+
+TEST_F(Pages, ThatAreNamedMayUseIt) {
+  start_with({"https://chat.example", "http://app.example:3000"});
+  EXPECT_EQ(post_as("localhost", "https://chat.example").status, 200U);
+  EXPECT_EQ(ask_as("chat.example").status, 200U);
+  EXPECT_EQ(ask_as("app.example:8080").status, 200U);
+  EXPECT_EQ(post_as("localhost", "https://other.example").status, 403U);
+  EXPECT_EQ(ask_as("other.example").status, 403U);
+}
+
+TEST_F(Pages, OfEverybodyMayUseItIfAllAreNamed) {
+  start_with({"*"});
+  EXPECT_EQ(post_as("other.example", "https://evil.example").status, 200U);
+}
+
+TEST_F(Pages, AreKeptAwayByKeysAlone) {
+  start_with({}, {kKey});
+  const auto key = fmt::format("Origin: https://evil.example\r\nAuthorization: Bearer {}\r\n", kKey);
+  EXPECT_EQ(ask_as("evil.example", key).status, 200U);
+  EXPECT_EQ(ask_as("evil.example", "Origin: https://evil.example\r\n").status, 401U);
+}
+
+TEST(PageGuard, NamesMatterOnLoopbackOnly) {
+  const http::PageGuard guard("models.example", {});
+  const auto refused = [&](std::string host, bool local) {
+    return guard
+        .refusal({.method = "GET",
+                  .path = "/",
+                  .query = {},
+                  .headers = {{"Host", std::move(host)}},
+                  .body = {},
+                  .peer = {}},
+                 local)
+        .has_value();
+  };
+  EXPECT_FALSE(refused("evil.example", false));
+  EXPECT_TRUE(refused("evil.example", true));
+  EXPECT_FALSE(refused("models.example:8080", true));
 }
 
 }  // namespace

@@ -231,6 +231,19 @@ TEST_F(Manners, MalformedRequestsAreToldSo) {
     EXPECT_TRUE(client.is_closed());
   }
   EXPECT_EQ(ask(port(), "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").status, 505U);
+  for (const char* const version : {"1.2", "1.9", "0.9", "3.0"}) {
+    EXPECT_EQ(ask(port(), fmt::format("GET /health HTTP/{}\r\nHost: x\r\n\r\n", version)).status, 505U)
+        << version;
+  }
+  for (const char* const version : {"1.1x", "1.", "1.x"}) {
+    EXPECT_EQ(ask(port(), fmt::format("GET /health HTTP/{}\r\nHost: x\r\n\r\n", version)).status, 400U)
+        << version;
+  }
+  for (const char* const target : {"/%zz", "/a%4", "/%", "/%00"}) {
+    const auto reply = ask(port(), get(target));
+    EXPECT_EQ(reply.status, 400U) << target;
+    EXPECT_THAT(message_of(reply), testing::HasSubstr("two hexadecimal digits")) << target;
+  }
   for (const char* const coding : {"gzip", "gzip, chunked", "chunked, gzip", "identity", "xchunked"}) {
     const auto request =
         fmt::format("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: {}\r\n\r\n0\r\n\r\nGET ", coding);
