@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kThinkBegin = "<think>";
 constexpr std::string_view kThinkEnd = "</think>";
+constexpr std::string_view kCallBegin = "<tool_call>";
 /// The template's own answers have two.
 constexpr std::uint32_t kNewlinesAfterThoughts = 2;
 
@@ -173,7 +174,61 @@ class GrammarConstraint : public TokenConstraint {
   FrameList position_;
 };
 
+/// Lets everything come until a call begins; then the call's own constraint decides.
+class CallsConstraint : public TokenConstraint {
+ public:
+  CallsConstraint(std::shared_ptr<const Grammar> call, std::shared_ptr<const Vocabulary> vocabulary,
+                  bool single, const ConstraintOptions& options)
+      : call_(std::move(call)),
+        vocabulary_(std::move(vocabulary)),
+        single_(single),
+        thinks_(options.thinking == Thinking::begun) {
+    if (!vocabulary_->added(kCallBegin)) {
+      throw UsageError(
+          fmt::format("the vocabulary has no token {}, so that calls cannot be told from text while they are "
+                      "written",
+                      kCallBegin));
+    }
+  }
+
+  bool allow(std::span<std::uint32_t> allowed, ConstraintTurn& turn) override {
+    return current_ && current_->allow(allowed, turn);
+  }
+
+  bool accept(TokenId id, ConstraintTurn& turn) override {
+    if (!current_) return note(id, turn);
+    if (current_->accept(id, turn)) return true;
+    current_.reset();
+    return !single_;
+  }
+
+ private:
+  /// Outside of a call.
+  bool note(TokenId id, ConstraintTurn& turn) {
+    const auto* name = vocabulary_->added_name(id);
+    if (name == nullptr) return true;
+    if (*name == kThinkBegin) thinks_ = true;
+    if (*name == kThinkEnd) thinks_ = false;
+    if (*name != kCallBegin || thinks_) return true;
+    auto next = std::make_unique<GrammarConstraint>(call_, vocabulary_, ConstraintOptions{});
+    if (next->accept(id, turn)) current_ = std::move(next);
+    return true;
+  }
+
+  std::shared_ptr<const Grammar> call_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  bool single_;
+  bool thinks_;
+  std::unique_ptr<TokenConstraint> current_;  ///< of the call that is being written
+};
+
 }  // namespace
+
+std::shared_ptr<TokenConstraint> constrain_calls(std::shared_ptr<const Grammar> call,
+                                                 std::shared_ptr<const Vocabulary> vocabulary, bool single,
+                                                 const ConstraintOptions& options) {
+  return std::make_shared<CallsConstraint>(std::move(call), std::move(vocabulary), single, options);
+}
 
 std::shared_ptr<TokenConstraint> constrain(std::shared_ptr<const Grammar> grammar,
                                            const std::shared_ptr<const Vocabulary>& vocabulary,

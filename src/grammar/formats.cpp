@@ -1,6 +1,8 @@
 // Formats as patterns. What they match is always valid; where a format has no end, they are shorter than it.
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <fmt/format.h>
 #include <string>
 #include <utility>
@@ -48,19 +50,44 @@ const std::string kEmail = kAtom + R"((?:\.)" + kAtom + "){0,2}@" + kLabel + R"(
 const std::string kUriChar = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
 const std::string kUri = "[A-Za-z][A-Za-z0-9+.-]{0,30}://" + kHostname + R"((?::\d{1,4})?(?:/)" + kUriChar +
                          "*)*(?:\\?(?:" + kUriChar + "|[/?])*)?(?:#(?:" + kUriChar + "|[/?])*)?";
+// A path that cannot be taken for a scheme, maybe with a query and a fragment.
+const std::string kUriStart = "(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})";
+const std::string kUriReference = kUri + "|/?(?:" + kUriStart + "+(?:/" + kUriChar +
+                                  "*)*)?(?:\\?(?:" + kUriChar + "|[/?])*)?(?:#(?:" + kUriChar + "|[/?])*)?";
+const std::string kJsonPointer = "(?:/(?:[^~/]|~[01])*)*";
+const std::string kBase64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?";
 const std::string kIpv6 = ipv6();
 const std::string kDateTime = kDate + "T" + kTime;
 
-const std::array<std::pair<std::string_view, const std::string*>, 10> kFormats = {{{"date", &kDate},
-                                                                                   {"time", &kTime},
-                                                                                   {"date-time", &kDateTime},
-                                                                                   {"duration", &kDuration},
-                                                                                   {"uuid", &kUuid},
-                                                                                   {"ipv4", &kIpv4},
-                                                                                   {"ipv6", &kIpv6},
-                                                                                   {"hostname", &kHostname},
-                                                                                   {"email", &kEmail},
-                                                                                   {"uri", &kUri}}};
+using Format = std::pair<std::string_view, const std::string*>;
+const std::array kFormats = {Format{"date", &kDate},
+                             Format{"time", &kTime},
+                             Format{"date-time", &kDateTime},
+                             Format{"duration", &kDuration},
+                             Format{"uuid", &kUuid},
+                             Format{"ipv4", &kIpv4},
+                             Format{"ipv6", &kIpv6},
+                             Format{"hostname", &kHostname},
+                             Format{"email", &kEmail},
+                             Format{"uri", &kUri},
+                             Format{"uri-reference", &kUriReference},
+                             Format{"json-pointer", &kJsonPointer},
+                             Format{"byte", &kBase64}};
+
+/// They say how a text is shown or sent, and nothing of what it may be.
+constexpr std::array<std::string_view, 2> kAnnotations = {"password", "binary"};
+
+struct RangeFormat {
+  std::string_view name;
+  IntegerRange range;
+};
+constexpr std::array kRanges = {
+    RangeFormat{"int8", {INT8_MIN, INT8_MAX}}, RangeFormat{"int16", {INT16_MIN, INT16_MAX}},
+    RangeFormat{"int32", {INT32_MIN, INT32_MAX}}, RangeFormat{"int64", {INT64_MIN, INT64_MAX}},
+    RangeFormat{"uint8", {0, UINT8_MAX}}, RangeFormat{"uint16", {0, UINT16_MAX}},
+    RangeFormat{"uint32", {0, UINT32_MAX}},
+    // As far as integers are written.
+    RangeFormat{"uint64", {0, INT64_MAX}}};
 
 }  // namespace
 
@@ -68,7 +95,16 @@ std::optional<std::string_view> format_pattern(std::string_view format) {
   for (const auto& [name, pattern] : kFormats) {
     if (name == format) return *pattern;
   }
-  return std::nullopt;
+  const auto* const annotation = std::find(kAnnotations.begin(), kAnnotations.end(), format);
+  return annotation == kAnnotations.end() ? std::nullopt : std::optional<std::string_view>("");
+}
+
+std::optional<IntegerRange> integer_range(const Json& schema) {
+  const auto* format = schema.find("format");
+  if (format == nullptr) return std::nullopt;
+  const auto* const found = std::find_if(
+      kRanges.begin(), kRanges.end(), [&](const RangeFormat& known) { return known.name == format->text; });
+  return found == kRanges.end() ? std::nullopt : std::optional(found->range);
 }
 
 std::string supported_formats() {

@@ -89,19 +89,28 @@ MachineId call(const ToolSpec& tool, ValueId arguments_value, Program& program) 
   return program.add(std::move(object));
 }
 
+/// The values of a schema; `document` is for messages.
+ValueId add_schema(std::string_view schema_json, Program& program, Budget& budget, std::size_t document = 0) {
+  try {
+    const auto root = parse_document(schema_json);
+    SchemaCompiler compiler(*root, program, budget);
+    const auto value = compiler.compile({root.get()});
+    program.measure();
+    compiler.check_finite(value);
+    program.root = value;
+    check_crowds(program, compiler);
+    return value;
+  } catch (const SchemaError& error) {
+    throw SchemaError(error.path(), error.message(), document);
+  } catch (const PatternError& error) {
+    throw SchemaError("", error.what(), document);
+  }
+}
+
 Program compile_schema(std::string_view schema_json) {
   Program program;
   Budget budget;
-  try {
-    const auto document = parse_document(schema_json);
-    SchemaCompiler compiler(*document, program, budget);
-    program.root = compiler.compile({document.get()});
-    program.measure();
-    compiler.check_finite(program.root);
-    check_crowds(program, compiler);
-  } catch (const PatternError& error) {
-    throw SchemaError("", error.what());
-  }
+  program.root = add_schema(schema_json, program, budget);
   return program;
 }
 
@@ -118,9 +127,8 @@ Program compile_regex(std::string_view pattern) {
   }
 }
 
-Program compile_tool_calls(std::span<const ToolSpec> tools, bool parallel) {
-  Program program;
-  Budget budget;
+/// One call of some tool, or more.
+MachineId add_calls(std::span<const ToolSpec> tools, bool parallel, Program& program, Budget& budget) {
   std::vector<MachineId> calls;
   for (std::size_t i = 0; i < tools.size(); ++i) {
     try {
@@ -142,9 +150,41 @@ Program compile_tool_calls(std::span<const ToolSpec> tools, bool parallel) {
   sequence.items.push_back(literal(program, "\n"));
   sequence.items.push_back(marker(kCallEnd));
   if (parallel) sequence.separator = literal(program, "\n");
-  const auto machine = program.add(std::move(sequence));
-  const auto root = program.add_value({machine});
+  return program.add(std::move(sequence));
+}
+
+Program compile_tool_calls(std::span<const ToolSpec> tools, bool parallel) {
+  Program program;
+  Budget budget;
+  const auto calls = add_calls(tools, parallel, program, budget);
+  const auto root = program.add_value({calls});
   return finished(std::move(program), root);
+}
+
+Program compile_calls_or_json(std::span<const ToolSpec> tools, bool parallel, std::string_view schema_json) {
+  Program program;
+  Budget budget;
+  const auto value =
+      is_blank(schema_json) ? any_object(program) : add_schema(schema_json, program, budget, tools.size());
+  auto ways = program.values[value].machines;
+  ways.push_back(add_calls(tools, parallel, program, budget));
+  const auto root = program.add_value(std::move(ways));
+  return finished(std::move(program), root);
+}
+
+/// Tools as what is remembered is found by.
+std::string key_of(std::span<const ToolSpec> tools, bool parallel) {
+  if (tools.empty()) throw UsageError("a tool call is wanted, but there are no tools; expected at least one");
+  if (tools.size() > kMaxAlternatives) {
+    throw UsageError(
+        fmt::format("tools: one of {} is to be called; expected at most {}", tools.size(), kMaxAlternatives));
+  }
+  auto key = fmt::format("tools {} {}", tools.size(), parallel);
+  for (const auto& tool : tools) {
+    key += fmt::format(" {} {} {} {}", tool.name.size(), tool.name, tool.parameters_json.size(),
+                       tool.parameters_json);
+  }
+  return key;
 }
 
 }  // namespace
@@ -173,17 +213,13 @@ std::shared_ptr<const Grammar> regex(std::string_view pattern) {
 }
 
 std::shared_ptr<const Grammar> tool_calls(std::span<const ToolSpec> tools, bool parallel) {
-  if (tools.empty()) throw UsageError("a tool call is wanted, but there are no tools; expected at least one");
-  if (tools.size() > kMaxAlternatives) {
-    throw UsageError(
-        fmt::format("tools: one of {} is to be called; expected at most {}", tools.size(), kMaxAlternatives));
-  }
-  auto key = fmt::format("tools {}", parallel);
-  for (const auto& tool : tools) {
-    key += fmt::format(" {} {} {} {}", tool.name.size(), tool.name, tool.parameters_json.size(),
-                       tool.parameters_json);
-  }
-  return remembered(key, [&] { return compile_tool_calls(tools, parallel); });
+  return remembered(key_of(tools, parallel), [&] { return compile_tool_calls(tools, parallel); });
+}
+
+std::shared_ptr<const Grammar> tool_calls_or_json(std::span<const ToolSpec> tools, bool parallel,
+                                                  std::string_view schema_json) {
+  return remembered(fmt::format("{} or {}", key_of(tools, parallel), schema_json),
+                    [&] { return compile_calls_or_json(tools, parallel, schema_json); });
 }
 
 }  // namespace inferno::grammar

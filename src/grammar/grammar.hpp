@@ -66,6 +66,11 @@ struct ToolSpec {
 /// Throws SchemaError, its `document` being the tool's index.
 std::shared_ptr<const Grammar> tool_calls(std::span<const ToolSpec> tools, bool parallel);
 
+/// The same calls, or instead of them a value that a schema allows (empty: any JSON object). The document of
+/// a SchemaError about that schema is the number of tools.
+std::shared_ptr<const Grammar> tool_calls_or_json(std::span<const ToolSpec> tools, bool parallel,
+                                                  std::string_view schema_json);
+
 /// Where the thoughts are that stand before the constrained text.
 enum class Thinking : std::uint8_t {
   none,  ///< there are none: the first token belongs to the grammar (the prompt ends in <think>\n\n</think>)
@@ -85,5 +90,12 @@ struct ConstraintOptions {
 std::shared_ptr<TokenConstraint> constrain(std::shared_ptr<const Grammar> grammar,
                                            const std::shared_ptr<const Vocabulary>& vocabulary,
                                            const ConstraintOptions& options = {});
+
+/// Text of any form in which calls have one: every token may come, but from the token <tool_call> to
+/// </tool_call>, outside of thoughts, the text is `call` (one of tool_calls, not parallel). `single`: the
+/// text ends with the first. Throws UsageError if the vocabulary has no such token.
+std::shared_ptr<TokenConstraint> constrain_calls(std::shared_ptr<const Grammar> call,
+                                                 std::shared_ptr<const Vocabulary> vocabulary, bool single,
+                                                 const ConstraintOptions& options = {});
 
 }  // namespace inferno::grammar

@@ -216,6 +216,11 @@ class Parser {
     if (c == 'b' || c == 'B') fail("a word boundary, which is not supported");
     if (c >= '1' && c <= '9') fail("a backreference, which is not supported");
     if (c == 'k') fail("a backreference, which is not supported");
+    // Other languages' anchors, which mean nothing else here.
+    if (c == 'A' || c == 'z' || c == 'Z') {
+      at_ += 2;
+      return add({.kind = c == 'A' ? Part::Kind::at_start : Part::Kind::at_end});
+    }
     if (const auto set = class_escape(c)) {
       at_ += 2;
       return add_set_part(*set);

@@ -111,13 +111,27 @@ void add_multiple(NumberBounds& found, const Json& keyword) {
   found.bounds.fraction_digits = static_cast<int>(number.fraction_digits());
 }
 
+void add_range(NumberBounds& found, const Json& keyword, const IntegerRange& range) {
+  found.keyword = &keyword;
+  constexpr auto kUnit = [] {
+    Int128 unit = 1;
+    for (int i = 0; i < NumberMachine::kFractionDigits; ++i) unit *= 10;
+    return unit;
+  }();
+  found.bounds.low = std::max(found.bounds.low.value_or(range.least * kUnit), range.least * kUnit);
+  found.bounds.high = std::min(found.bounds.high.value_or(range.most * kUnit), range.most * kUnit);
+}
+
 NumberBounds bounds_of(const SchemaList& members) {
   NumberBounds found;
   for (const auto* member : members) {
-    if (const auto* keyword = member->find("minimum")) add_low(found, *keyword, false);
-    if (const auto* keyword = member->find("exclusiveMinimum")) add_low(found, *keyword, true);
-    if (const auto* keyword = member->find("maximum")) add_high(found, *keyword, false);
-    if (const auto* keyword = member->find("exclusiveMaximum")) add_high(found, *keyword, true);
+    if (const auto* keyword = member->find("minimum"))
+      add_low(found, *keyword, is_exclusive(*member, "exclusiveMinimum"));
+    if (const auto* keyword = exclusive_bound(*member, "exclusiveMinimum")) add_low(found, *keyword, true);
+    if (const auto* keyword = member->find("maximum"))
+      add_high(found, *keyword, is_exclusive(*member, "exclusiveMaximum"));
+    if (const auto* keyword = exclusive_bound(*member, "exclusiveMaximum")) add_high(found, *keyword, true);
+    if (const auto range = integer_range(*member)) add_range(found, *member->find("format"), *range);
     if (const auto* keyword = member->find("multipleOf")) add_multiple(found, *keyword);
   }
   return found;
@@ -288,7 +302,7 @@ MachineId SchemaCompiler::text(const SchemaList& members) {
   const Json* pattern = nullptr;
   for (const auto* member : members) {
     for (const auto* name : {"pattern", "format"}) {
-      const auto* keyword = member->find(name);
+      const auto* keyword = text_restriction(*member, name);
       if (keyword == nullptr) continue;
       if (pattern != nullptr &&
           (pattern->text != keyword->text || pattern->parent->keys[pattern->index] != name)) {

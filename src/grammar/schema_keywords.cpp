@@ -15,6 +15,7 @@ enum class Form : std::uint8_t {
   anything,
   boolean,
   number,
+  number_or_boolean,
   positive_number,
   count,
   string,
@@ -41,6 +42,7 @@ constexpr TypeSet kNumbers = kTypeInteger | kTypeFraction;
 const std::unordered_map<std::string_view, Keyword>& keywords() {
   static const std::unordered_map<std::string_view, Keyword> kKeywords = {
       {"type", {Form::types}},
+      {"nullable", {Form::boolean}},
       {"enum", {Form::enumeration}},
       {"const", {Form::anything}},
       {"properties", {Form::schema_map, kTypeObject}},
@@ -60,8 +62,8 @@ const std::unordered_map<std::string_view, Keyword>& keywords() {
       {"format", {Form::format, kTypeString}},
       {"minimum", {Form::number, kNumbers}},
       {"maximum", {Form::number, kNumbers}},
-      {"exclusiveMinimum", {Form::number, kNumbers}},
-      {"exclusiveMaximum", {Form::number, kNumbers}},
+      {"exclusiveMinimum", {Form::number_or_boolean, kNumbers}},
+      {"exclusiveMaximum", {Form::number_or_boolean, kNumbers}},
       {"multipleOf", {Form::positive_number, kNumbers}},
       {"$ref", {Form::string, 0, false}},
       {"allOf", {Form::schema_list, 0, false}},
@@ -136,6 +138,17 @@ void check_count(const Json& value) {
     fail(value, fmt::format("expected a whole number from 0 on, found {}", quote(value.text, 40)));
 }
 
+/// Of numbers a format says how they are kept, and at most which there are (see integer_range).
+void check_format(const Json& value) {
+  expect(value, JsonKind::string, "a format's name");
+  if (format_pattern(value.text)) return;
+  const auto types = types_of(*value.parent);
+  const bool is_of_numbers = (types & kNumbers) != 0 && integer_range(*value.parent);
+  if ((types & kTypeString) == 0 || is_of_numbers) return;
+  fail(value, fmt::format("the format {} is not supported; supported are {}", quote(value.text, 40),
+                          supported_formats()));
+}
+
 void check_form(const Json& value, Form form) {
   switch (form) {
     case Form::anything:
@@ -144,6 +157,9 @@ void check_form(const Json& value, Form form) {
       return expect(value, JsonKind::boolean, "true or false");
     case Form::number:
       return expect(value, JsonKind::number, "a number");
+    case Form::number_or_boolean:
+      if (!value.is(JsonKind::boolean)) expect(value, JsonKind::number, "a number");
+      return;
     case Form::positive_number:
       expect(value, JsonKind::number, "a number above 0");
       if (value.number().is_zero() || value.number().is_negative())
@@ -176,12 +192,7 @@ void check_form(const Json& value, Form form) {
     case Form::object:
       return expect(value, JsonKind::object, "an object");
     case Form::format:
-      expect(value, JsonKind::string, "a format's name");
-      if (!format_pattern(value.text)) {
-        fail(value, fmt::format("the format {} is not supported; supported are {}", quote(value.text, 40),
-                                supported_formats()));
-      }
-      return;
+      return check_format(value);
     case Form::root_id:
       expect(value, JsonKind::string, "a string");
       if (value.parent != nullptr && value.parent->parent != nullptr)
@@ -241,7 +252,26 @@ TypeSet types_of(const Json& schema) {
     const auto is_named = [&, wanted = name](const Json& item) { return item.text == wanted; };
     if (is_named(*type) || std::any_of(type->items.begin(), type->items.end(), is_named)) set |= bits;
   }
+  // As OpenAPI has it: it widens the type that stands beside it.
+  const auto* nullable = schema.find("nullable");
+  if (nullable != nullptr && nullable->boolean) set |= kTypeNull;
   return set;
+}
+
+bool is_exclusive(const Json& schema, std::string_view keyword) {
+  const auto* value = schema.find(keyword);
+  return value != nullptr && value->is(JsonKind::boolean) && value->boolean;
+}
+
+const Json* exclusive_bound(const Json& schema, std::string_view keyword) {
+  const auto* value = schema.find(keyword);
+  return value != nullptr && value->is(JsonKind::number) ? value : nullptr;
+}
+
+const Json* text_restriction(const Json& schema, std::string_view keyword) {
+  const auto* value = schema.find(keyword);
+  if (value == nullptr || keyword != "format") return value;
+  return format_pattern(value->text).value_or("").empty() ? nullptr : value;
 }
 
 TypeSet types_spoken_of(const Json& schema) {

@@ -42,8 +42,24 @@ std::optional<std::uint32_t> count_of(const Json& schema, std::string_view keywo
 std::vector<const Json*> first_items(const Json& schema);
 const Json* other_items(const Json& schema);
 
-/// The pattern (matching whole texts) of a `format`; nullopt if it is not supported.
+/// Whether a bound excludes itself: `keyword` beside it is `true`, as the fourth draft has it.
+bool is_exclusive(const Json& schema, std::string_view keyword);
+/// The `exclusiveMinimum` (or `exclusiveMaximum`) that is a bound itself; nullptr without one.
+const Json* exclusive_bound(const Json& schema, std::string_view keyword);
+
+/// The `pattern` or `format` that a schema's strings must match; nullptr without one, and for formats that
+/// restrict nothing.
+const Json* text_restriction(const Json& schema, std::string_view keyword);
+/// The pattern (matching whole texts) of a string's `format`; nullopt if it is not supported, empty if it
+/// restricts nothing.
 std::optional<std::string_view> format_pattern(std::string_view format);
+
+/// The least and the greatest of an integer's `format`.
+struct IntegerRange {
+  std::int64_t least = 0, most = 0;
+};
+/// nullopt without a format that restricts numbers.
+std::optional<IntegerRange> integer_range(const Json& schema);
 /// "date, time, ..."
 std::string supported_formats();
 

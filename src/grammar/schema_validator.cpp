@@ -134,13 +134,19 @@ bool SchemaValidator::valid_number(const Json& value, const Json& schema) {
     int least;  ///< of the comparison, and `most`
     int most;
   };
-  for (const auto& bound : {Bound{"minimum", 0, 1}, Bound{"maximum", -1, 0}, Bound{"exclusiveMinimum", 1, 1},
-                            Bound{"exclusiveMaximum", -1, -1}}) {
+  const int above = is_exclusive(schema, "exclusiveMinimum") ? 1 : 0;
+  const int below = is_exclusive(schema, "exclusiveMaximum") ? -1 : 0;
+  for (const auto& bound : {Bound{"minimum", above, 1}, Bound{"maximum", -1, below},
+                            Bound{"exclusiveMinimum", 1, 1}, Bound{"exclusiveMaximum", -1, -1}}) {
     const auto* limit = schema.find(bound.keyword);
-    if (limit == nullptr) continue;
+    if (limit == nullptr || limit->is(JsonKind::boolean)) continue;
     const auto order = compare(value, *limit);
     if (!order) throw SchemaError(value.path(), "more digits than can be compared with a bound exactly");
     if (*order < bound.least || *order > bound.most) return false;
+  }
+  if (const auto range = integer_range(schema)) {
+    const auto number = value.number().scaled(0);
+    if (!number || *number < range->least || *number > range->most) return false;
   }
   if (const auto* multiple = schema.find("multipleOf")) {
     const auto number = value.number().scaled(16);
@@ -159,7 +165,7 @@ bool SchemaValidator::valid_string(const Json& value, const Json& schema) {
   const auto fits = [&](const Json* keyword) {
     return keyword == nullptr || pattern(*keyword).matches(text);
   };
-  return fits(schema.find("pattern")) && fits(schema.find("format"));
+  return fits(text_restriction(schema, "pattern")) && fits(text_restriction(schema, "format"));
 }
 
 bool SchemaValidator::valid_array(const Json& value, const Json& schema, std::size_t depth) {

@@ -24,7 +24,8 @@ using test::token_id;
 class Session {
  public:
   explicit Session(std::shared_ptr<const grammar::Grammar> compiled, Thinking thinking = Thinking::none)
-      : constraint_(grammar::constrain(std::move(compiled), json_vocabulary(), {.thinking = thinking})) {}
+      : Session(grammar::constrain(std::move(compiled), json_vocabulary(), {.thinking = thinking})) {}
+  explicit Session(std::shared_ptr<TokenConstraint> constraint) : constraint_(std::move(constraint)) {}
 
   bool allows(std::string_view token) { return allows(token_id(token)); }
   bool allows(TokenId id) { return has_bit(allowed_by(*constraint_, json_tokenizer().size()), id); }
@@ -203,6 +204,77 @@ TEST(Constraint, ToolCallsInParallel) {
   EXPECT_TRUE(session.type("\n{\"name\": \"get weather\", \"arguments\": {\"city\": \"Ulm\"}}\n"));
   EXPECT_TRUE(session.take("</tool_call>"));
   EXPECT_FALSE(session.take("<|im_end|>"));
+}
+
+TEST(Constraint, CallsOrJson) {
+  for (const bool calls : {false, true}) {
+    Session session(grammar::tool_calls_or_json(tools(), false, R"({"type":"integer"})"));
+    EXPECT_TRUE(session.allows("<tool_call>"));
+    EXPECT_TRUE(session.allows("7"));
+    EXPECT_FALSE(session.allows("{"));
+    if (calls) {
+      EXPECT_TRUE(session.take("<tool_call>"));
+      EXPECT_FALSE(session.allows_end());
+      EXPECT_TRUE(session.type("\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n"));
+      EXPECT_FALSE(session.take("</tool_call>"));
+    } else {
+      EXPECT_TRUE(session.type("7"));
+      EXPECT_FALSE(session.allows("<tool_call>"));
+    }
+    EXPECT_TRUE(session.allows_end());
+  }
+  Session any(grammar::tool_calls_or_json(tools(), true, ""));
+  EXPECT_TRUE(any.allows("<tool_call>"));
+  EXPECT_FALSE(any.type("{}"));
+  const auto document_of = [](const std::vector<grammar::ToolSpec>& specs, std::string_view schema) {
+    try {
+      grammar::tool_calls_or_json(specs, true, schema);
+    } catch (const grammar::SchemaError& error) {
+      return error.document();
+    }
+    return std::size_t{99};
+  };
+  EXPECT_EQ(document_of(tools(), R"({"type":"strnig"})"), 3U);
+  EXPECT_EQ(document_of({{"f", ""}, {"g", R"({"type":"strnig"})"}}, ""), 1U);
+}
+
+TEST(Constraint, CallsAmongOtherText) {
+  const auto among_text = [](bool single, Thinking thinking) {
+    return Session(grammar::constrain_calls(grammar::tool_calls(tools(), false), json_vocabulary(), single,
+                                            {.thinking = thinking}));
+  };
+  const auto is_free = [](Session& session) {
+    std::vector<std::uint32_t> words((json_tokenizer().size() + 31) / 32);
+    return !session.constraint().allow(words, test::unshared_turn());
+  };
+  const auto accept = [](Session& session, std::string_view token) {
+    return session.constraint().accept(token_id(token), test::unshared_turn());
+  };
+  for (const bool single : {false, true}) {
+    auto session = among_text(single, Thinking::allowed);
+    for (const auto* token : {"<think>", "<tool_call>", "x", "</tool_call>", "</think>", "o", "k"}) {
+      EXPECT_TRUE(is_free(session));
+      EXPECT_TRUE(accept(session, token)) << token;
+    }
+    EXPECT_TRUE(is_free(session));
+    EXPECT_TRUE(accept(session, "<tool_call>"));
+    EXPECT_FALSE(is_free(session));
+    EXPECT_FALSE(session.allows_end());
+    EXPECT_FALSE(session.allows("</tool_call>"));
+    EXPECT_TRUE(session.type("\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n"));
+    EXPECT_EQ(session.take("</tool_call>"), !single);
+    EXPECT_TRUE(is_free(session));
+    if (single) continue;
+    EXPECT_TRUE(accept(session, "<tool_call>"));
+    EXPECT_FALSE(is_free(session));
+  }
+  auto thinking = among_text(false, Thinking::begun);
+  EXPECT_TRUE(accept(thinking, "<tool_call>"));
+  EXPECT_TRUE(is_free(thinking));
+
+  const Tokenizer plain(test::small_vocabulary({}, {{"<|end|>", TokenType::control}}));
+  const auto vocabulary = grammar::make_vocabulary(plain, static_cast<std::uint32_t>(plain.size()));
+  EXPECT_THROW(grammar::constrain_calls(grammar::tool_calls(tools(), false), vocabulary, false), UsageError);
 }
 
 TEST(Constraint, ArgumentsBelongToTheTool) {

@@ -96,5 +96,17 @@ TEST(Pattern, Lengths) {
   EXPECT_FALSE(dfa.can_end_within(dfa.start(), 8));
 }
 
+TEST(Pattern, OtherLanguagesAnchors) {
+  EXPECT_TRUE(matches(R"(\Aab\Z)", "ab"));
+  EXPECT_TRUE(matches(R"(\Aab\z)", "ab"));
+  for (const char* const text : {"xab", "abx", "a"}) {
+    EXPECT_FALSE(matches(R"(\Aab\Z)", text)) << text;
+    EXPECT_FALSE(matches(R"(\Aab\z)", text)) << text;
+  }
+  EXPECT_TRUE(matches(R"(\Aab)", "abx"));
+  EXPECT_THROW(grammar::parse_pattern(R"(\A+)"), grammar::PatternError);
+  EXPECT_THROW(grammar::parse_pattern(R"([\A])"), grammar::PatternError);
+}
+
 }  // namespace
 }  // namespace inferno
