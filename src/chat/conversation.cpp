@@ -5,9 +5,9 @@
 #include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include <inferno/error.hpp>
-
+#include "chat/jinja/globals.hpp"
 #include "chat/jinja/json.hpp"
 #include "platform/quote.hpp"
 
@@ -16,8 +16,17 @@ namespace {
 
 using jinja::Kind;
 using jinja::Value;
+using Fault = ConversationError::Fault;
 
-constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
+/// Roles of requests and what templates know them as.
+struct Role {
+  std::string_view name, for_template;
+};
+constexpr Role kRoles[] = {{"system", "system"},       {"developer", "system"}, {"user", "user"},
+                           {"assistant", "assistant"}, {"tool", "tool"},        {"function", "tool"}};
+constexpr std::string_view kContent = "a string or an array of text parts";
+constexpr std::string_view kFunction = "{\"name\": …, \"arguments\": …}";
+
 /// Variables that belong to the renderer.
 constexpr std::string_view kReserved[] = {"messages",      "tools",     "add_generation_prompt",
                                           "chat_template", "bos_token", "eos_token",
@@ -46,11 +55,32 @@ std::string_view json_type(const Value& value) {
 }
 
 [[noreturn]] void fail(const std::string& path, std::string_view expected, const Value& found) {
-  throw UsageError(fmt::format("{}: expected {}, found {}", path, expected, json_type(found)));
+  throw ConversationError(Fault::type, path,
+                          fmt::format("expected {}, found {}", expected, json_type(found)));
 }
 
+[[noreturn]] void fail_missing(const std::string& path, std::string_view expected) {
+  throw ConversationError(Fault::missing, path, fmt::format("is missing; expected {}", expected));
+}
+
+/// nullptr: not given, or null.
 const Value* member(const Value& object, std::string_view name) {
-  return object.dict().find(name);
+  const auto* value = object.dict().find(name);
+  return value == nullptr || value->is_none() ? nullptr : value;
+}
+
+/// A member that must be a string if it is there.
+const Value* string_member(const Value& object, std::string_view name, const std::string& path) {
+  const auto* value = member(object, name);
+  if (value != nullptr && !value->is_string()) fail(fmt::format("{}.{}", path, name), "a string", *value);
+  return value;
+}
+
+const Value& required_string(const Value& object, std::string_view name, const std::string& path,
+                             std::string_view expected = "a string") {
+  const auto* value = string_member(object, name, path);
+  if (value == nullptr) fail_missing(fmt::format("{}.{}", path, name), expected);
+  return *value;
 }
 
 /// Text parts joined as they are: nothing is added that nobody wrote.
@@ -60,32 +90,34 @@ Value joined_parts(const Value& parts, const std::string& path) {
   for (const auto& part : parts.list().items) {
     const auto own_path = fmt::format("{}[{}]", path, place++);
     if (!part.is(Kind::dict)) fail(own_path, "an object {\"type\": \"text\", \"text\": …}", part);
-    const auto* type = member(part, "type");
-    if (type == nullptr || !type->is_string()) {
-      fail(own_path + ".type", "the string \"text\"", type == nullptr ? Value() : *type);
+    const auto& type = required_string(part, "type", own_path, "\"text\"").text().bytes();
+    if (type != "text" && type != "refusal") {
+      throw ConversationError(
+          Fault::unsupported, own_path + ".type",
+          fmt::format("{} parts are not supported; this model reads text only", quote(type, 40)));
     }
-    if (type->text().bytes() != "text") {
-      throw UsageError(fmt::format("{}.type: {} parts are not supported; this model reads text only",
-                                   own_path, quote(type->text().bytes(), 40)));
-    }
-    const auto* content = member(part, "text");
-    if (content == nullptr || !content->is_string()) {
-      fail(own_path + ".text", "a string", content == nullptr ? Value() : *content);
-    }
-    text.append(content->text());
+    text.append(required_string(part, type, own_path).text());  // {"type": "text", "text": …}
   }
   return jinja::make_string(nullptr, std::move(text));
 }
 
 Value normalized_content(const Value& message, std::string_view role, const std::string& path) {
+  const auto own_path = path + ".content";
   const auto* content = member(message, "content");
-  if (content == nullptr || content->is_none()) {
-    if (role == "assistant" || role == "tool") return jinja::make_untrusted("");
-    fail(path + ".content", "a string or an array of text parts", Value());
+  const auto* refusal = string_member(message, "refusal", path);
+  Value text;
+  if (content == nullptr) {
+    if (role != "assistant" && role != "tool") fail_missing(own_path, kContent);
+    text = jinja::make_untrusted("");
+  } else if (content->is_string()) {
+    text = *content;
+  } else if (content->is(Kind::list)) {
+    text = joined_parts(*content, own_path);
+  } else {
+    fail(own_path, kContent, *content);
   }
-  if (content->is_string()) return *content;
-  if (content->is(Kind::list)) return joined_parts(*content, path + ".content");
-  fail(path + ".content", "a string or an array of text parts", *content);
+  // What it said instead of an answer.
+  return refusal != nullptr && text.text().bytes().empty() ? *refusal : text;
 }
 
 Value normalized_arguments(const Value& arguments, ArgumentForm form, const std::string& path) {
@@ -105,36 +137,36 @@ Value normalized_arguments(const Value& arguments, ArgumentForm form, const std:
 
 /// {name, arguments}, with everything else that it holds.
 Value normalized_function(const Value& function, ArgumentForm form, const std::string& path) {
-  const auto* name = member(function, "name");
-  if (name == nullptr || !name->is_string())
-    fail(path + ".name", "a string", name == nullptr ? Value() : *name);
+  if (!function.is(Kind::dict)) fail(path, fmt::format("an object {}", kFunction), function);
+  required_string(function, "name", path);
+  const auto* given = member(function, "arguments");
+  const auto arguments = normalized_arguments(given == nullptr ? jinja::make_untrusted("{}") : *given, form,
+                                              path + ".arguments");
   jinja::DictBuilder builder(nullptr);
-  bool has_arguments = false;
   for (const auto& [key, value] : function.dict().entries) {
-    const bool is_arguments = key.text().bytes() == "arguments";
-    has_arguments = has_arguments || is_arguments;
-    builder.set(key, is_arguments && !value.is_none() ? normalized_arguments(value, form, path + ".arguments")
-                     : is_arguments
-                         ? normalized_arguments(jinja::make_untrusted("{}"), form, path + ".arguments")
-                         : value);
+    builder.set(key, key.text().bytes() == "arguments" ? arguments : value);
   }
-  if (!has_arguments) {
-    builder.set(jinja::make_trusted(nullptr, "arguments"),
-                normalized_arguments(jinja::make_untrusted("{}"), form, path + ".arguments"));
-  }
+  builder.add_once(jinja::make_trusted(nullptr, "arguments"), arguments);
   return builder.finish();
 }
 
 Value normalized_call(const Value& call, ArgumentForm form, const std::string& path) {
   if (!call.is(Kind::dict)) fail(path, "an object with a function", call);
+  string_member(call, "id", path);
+  const auto* type = string_member(call, "type", path);
+  if (type != nullptr && type->text().bytes() != "function") {
+    throw ConversationError(Fault::unsupported, path + ".type",
+                            fmt::format("expected \"function\", found {}", quote(type->text().bytes(), 40)));
+  }
   const auto* function = member(call, "function");
-  if (function == nullptr) return normalized_function(call, form, path);
-  if (!function->is(Kind::dict))
-    fail(path + ".function", "an object {\"name\": …, \"arguments\": …}", *function);
+  if (function == nullptr) {
+    if (member(call, "name") == nullptr) fail_missing(path + ".function", kFunction);
+    return normalized_function(call, form, path);
+  }
   jinja::DictBuilder builder(nullptr);
   for (const auto& [key, value] : call.dict().entries) {
-    builder.set(
-        key, key.text().bytes() == "function" ? normalized_function(value, form, path + ".function") : value);
+    const bool is_function = key.text().bytes() == "function";
+    builder.set(key, is_function ? normalized_function(value, form, path + ".function") : value);
   }
   return builder.finish();
 }
@@ -148,39 +180,65 @@ Value normalized_calls(const Value& calls, ArgumentForm form, const std::string&
   return jinja::make_list(nullptr, std::move(result));
 }
 
+/// The one call of a message in its older form, as the newer form has it.
+Value calls_of_function_call(const Value& message, ArgumentForm form, const std::string& path) {
+  const auto own_path = path + ".function_call";
+  const auto* calls = member(message, "tool_calls");
+  if (calls != nullptr) {
+    throw ConversationError(Fault::value, own_path, "stands beside tool_calls; expected one of them");
+  }
+  jinja::DictBuilder call(nullptr);
+  call.set(jinja::make_trusted(nullptr, "type"), jinja::make_trusted(nullptr, "function"));
+  call.set(jinja::make_trusted(nullptr, "function"),
+           normalized_function(*member(message, "function_call"), form, own_path));
+  return jinja::make_list(nullptr, {call.finish()});
+}
+
+std::string_view role_of(const Value& message, const std::string& path) {
+  const auto& name = required_string(message, "role", path).text().bytes();
+  const auto* role = std::find_if(std::begin(kRoles), std::end(kRoles),
+                                  [&](const Role& known) { return known.name == name; });
+  if (role != std::end(kRoles)) return role->for_template;
+  std::vector<std::string_view> names;
+  for (const auto& known : kRoles) names.push_back(known.name);
+  throw ConversationError(
+      Fault::value, path + ".role",
+      fmt::format("there is no role {}; expected one of {}", quote(name, 40), fmt::join(names, ", ")));
+}
+
 Value normalized_message(const Value& message, ArgumentForm form, const std::string& path) {
   if (!message.is(Kind::dict)) fail(path, "an object with role and content", message);
-  const auto* role_value = member(message, "role");
-  if (role_value == nullptr || !role_value->is_string()) {
-    fail(path + ".role", "a string", role_value == nullptr ? Value() : *role_value);
+  const auto role = role_of(message, path);
+  for (const auto* name : {"name", "tool_call_id", "reasoning_content"}) string_member(message, name, path);
+  if (member(message, "audio") != nullptr) {
+    throw ConversationError(Fault::unsupported, path + ".audio", "this model reads text only");
   }
-  const auto& role = role_value->text().bytes();
-  if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles)) {
-    throw UsageError(fmt::format("{}.role: there is no role {}; expected one of {}", path, quote(role, 40),
-                                 fmt::join(kRoles, ", ")));
-  }
+  const auto content = normalized_content(message, role, path);
   jinja::DictBuilder builder(nullptr);
   for (const auto& [key, value] : message.dict().entries) {
     const auto& name = key.text().bytes();
     if (name == "role") {
-      builder.set(key, role == "developer" ? jinja::make_untrusted("system") : value);
+      builder.set(key, value.text().bytes() == role ? value : jinja::make_untrusted(role));
     } else if (name == "content") {
-      builder.set(key, normalized_content(message, role, path));
-    } else if (name == "tool_calls" && !value.is_none()) {
+      builder.set(key, content);
+    } else if (value.is_none()) {
+      continue;
+    } else if (name == "tool_calls") {
       builder.set(key, normalized_calls(value, form, path + ".tool_calls"));
-    } else if (name == "reasoning_content" && !value.is_none() && !value.is_string()) {
-      fail(path + ".reasoning_content", "a string", value);
-    } else if (!value.is_none()) {
+    } else if (name == "function_call") {
+      builder.set(jinja::make_trusted(nullptr, "tool_calls"), calls_of_function_call(message, form, path));
+    } else {
       builder.set(key, value);
     }
   }
-  if (member(message, "content") == nullptr) {
-    builder.set(jinja::make_trusted(nullptr, "content"), normalized_content(message, role, path));
-  }
+  builder.add_once(jinja::make_trusted(nullptr, "content"), content);
   return builder.finish();
 }
 
 }  // namespace
+
+ConversationError::ConversationError(Fault fault, std::string path, std::string_view what)
+    : UsageError(fmt::format("{}: {}", path, what)), fault_(fault), path_(std::move(path)) {}
 
 Conversation parse_conversation(std::string_view json) {
   const auto input = jinja::parse_json(json, "the conversation");
@@ -203,8 +261,10 @@ Conversation parse_conversation(std::string_view json) {
 }
 
 void set_variable(Conversation& conversation, std::string_view name, Value value) {
-  if (std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved)) {
-    throw UsageError(fmt::format("{}: a request cannot set this variable of the chat template", quote(name)));
+  const bool is_reserved = std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
+  if (is_reserved || jinja::is_global(name)) {
+    throw UsageError(
+        fmt::format("{}: a request cannot set this variable of the chat template", quote(name, 80)));
   }
   if (name == "enable_thinking" && !value.is(Kind::boolean)) fail(std::string(name), "true or false", value);
   conversation.variables.insert_or_assign(std::string(name), std::move(value));
@@ -213,7 +273,7 @@ void set_variable(Conversation& conversation, std::string_view name, Value value
 Value normalized_messages(const Value& messages, ArgumentForm form) {
   if (!messages.is(Kind::list)) fail("messages", "an array of messages", messages);
   if (messages.list().items.empty())
-    throw UsageError("messages: the array is empty; expected at least one message");
+    throw ConversationError(Fault::value, "messages", "the array is empty; expected at least one message");
   jinja::Values result;
   for (const auto& message : messages.list().items) {
     result.push_back(normalized_message(message, form, fmt::format("messages[{}]", result.size())));

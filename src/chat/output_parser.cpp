@@ -1,6 +1,7 @@
 #include "chat/output_parser.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace inferno {
@@ -12,15 +13,10 @@ constexpr std::string_view kCall = "<tool_call>";
 constexpr std::string_view kCallEnd = "</tool_call>";
 constexpr std::string_view kBlanks = " \t\r\n";
 
-/// Where the longest end of `text` begins that could be the beginning of `tag`.
-std::size_t partial_tag(std::string_view text, std::string_view tag) {
-  if (tag.empty()) return text.size();
-  const auto most = std::min(text.size(), tag.size() - 1);
-  for (auto size = most; size > 0; --size) {
-    if (text.substr(text.size() - size) == tag.substr(0, size)) return text.size() - size;
-  }
-  return text.size();
-}
+/// Thoughts first, so that either half can be left out.
+constexpr std::array kTags = {kThink, kThinkEnd, kCall, kCallEnd};
+
+using Tags = std::span<const std::string_view>;
 
 /// Where the blanks begin that end `text`.
 std::size_t trailing_blanks(std::string_view text) {
@@ -32,21 +28,38 @@ bool could_be(std::string_view text, std::string_view tag) {
   return text.size() < tag.size() && tag.substr(0, text.size()) == text;
 }
 
+/// The first place in a text where a tag stands, or could stand with more text; the text's end if there is
+/// none.
+struct TagPlace {
+  std::size_t begin = 0;
+  std::string_view tag;  ///< empty: it is not complete
+};
+
+TagPlace find_tag(std::string_view text, Tags tags) {
+  for (auto begin = text.find('<'); begin < text.size(); begin = text.find('<', begin + 1)) {
+    const auto rest = text.substr(begin);
+    for (const auto tag : tags) {
+      if (rest.starts_with(tag)) return {begin, tag};
+      if (could_be(rest, tag)) return {begin, {}};
+    }
+  }
+  return {text.size(), {}};
+}
+
 }  // namespace
 
 bool ends_in_reasoning(const Prompt& prompt) {
   const auto spans = prompt.spans();
   if (spans.empty() || !spans.back().trusted) return false;
   const auto text = spans.back().text.substr(0, trailing_blanks(spans.back().text));
-  return text.size() >= kThink.size() && text.substr(text.size() - kThink.size()) == kThink;
+  return text.ends_with(kThink);
 }
 
-OutputParser::OutputParser(const OutputParserOptions& options)
-    : options_(options),
-      state_(!options.reasoning            ? State::content
-             : options.begins_in_reasoning ? State::reasoning
-                                           : State::beginning),
-      skip_blanks_(state_ == State::reasoning) {}
+OutputParser::OutputParser(const OutputParserOptions& options) : options_(options) {
+  if (!options.reasoning) return;
+  state_ = State::beginning;
+  if (options.begins_in_reasoning) enter_reasoning();
+}
 
 OutputDelta OutputParser::push(std::string_view text) {
   OutputDelta delta;
@@ -64,24 +77,39 @@ OutputDelta OutputParser::finish(bool cut) {
   return delta;
 }
 
-void OutputParser::drop_partial_tag() {
-  std::string_view tag;
-  if (state_ == State::beginning && could_be(held_.substr(std::min(held_.find('<'), held_.size())), kThink)) {
-    tag = kThink;
-  } else if (state_ == State::reasoning) {
-    tag = kThinkEnd;
-  } else if (options_.tool_calls && state_ != State::call) {
-    tag = state_ == State::after_call ? kCallEnd : kCall;
+/// Those that are looked for.
+Tags OutputParser::tags() const {
+  const Tags all = kTags;
+  switch (state_) {
+    case State::beginning:
+      return all.first(1);
+    case State::reasoning:
+      return all.first(2);
+    case State::content: {
+      if (is_plain_) return {};
+      const std::size_t first = options_.reasoning && !options_.plain_content ? 0 : 2;
+      const std::size_t last = options_.tool_calls ? 4 : 2;
+      return all.subspan(first, last - first);
+    }
+    case State::after_call:
+      return all.last(1);
+    case State::call:
+      break;
   }
-  const auto begin = partial_tag(held_, tag);
-  if (held_.size() - begin >= 2) held_.resize(begin);
+  return {};
+}
+
+void OutputParser::drop_partial_tag() {
+  const auto place = find_tag(held_, tags());
+  if (place.tag.empty() && held_.size() - place.begin >= 2) held_.resize(place.begin);
 }
 
 bool OutputParser::step(OutputDelta& delta, bool at_end) {
-  if (held_.empty() && (state_ != State::call || !at_end)) return false;
+  if (held_.empty() && !at_end) return false;
   if (skip_blanks_) {
-    drop_blanks();
-    if (held_.empty() && state_ != State::call) return false;
+    held_.erase(0, std::min(held_.find_first_not_of(kBlanks), held_.size()));
+    if (held_.empty()) return false;
+    skip_blanks_ = false;
   }
   switch (state_) {
     case State::beginning:
@@ -93,74 +121,93 @@ bool OutputParser::step(OutputDelta& delta, bool at_end) {
     case State::call:
       return step_call(delta, at_end);
     case State::after_call:
-      return step_after_call(delta, at_end);
+      return step_after_call(at_end);
   }
   return false;
 }
 
-void OutputParser::drop_blanks() {
-  held_.erase(0, std::min(held_.find_first_not_of(kBlanks), held_.size()));
-  if (!held_.empty()) skip_blanks_ = false;
+void OutputParser::pass_on(std::string& out, std::string_view text) {
+  const auto size = trailing_blanks(text);
+  if (size > 0) (out += std::exchange(blanks_, {})) += text.substr(0, size);
+  blanks_ += text.substr(size);
+}
+
+void OutputParser::enter_reasoning() {
+  state_ = State::reasoning;
+  blanks_.clear();
+  skip_blanks_ = true;
+  thoughts_anew_ = has_thoughts_;
+}
+
+void OutputParser::leave_reasoning() {
+  state_ = State::content;
+  blanks_ = std::exchange(blanks_before_, {});
+  skip_blanks_ = true;
 }
 
 bool OutputParser::step_beginning(bool at_end) {
   const auto first = std::min(held_.find_first_not_of(kBlanks), held_.size());
-  const auto rest = std::string_view(held_).substr(first);
-  if (rest.substr(0, kThink.size()) == kThink) {
-    held_.erase(0, first + kThink.size());
-    state_ = State::reasoning;
-    skip_blanks_ = true;
+  blanks_.append(held_, 0, first);
+  held_.erase(0, first);
+  if (held_.starts_with(kThink)) {
+    held_.erase(0, kThink.size());
+    enter_reasoning();
     return true;
   }
-  if (!at_end && could_be(rest, kThink)) return false;
+  if (!at_end && could_be(held_, kThink)) return false;
   state_ = State::content;
   return true;
 }
 
 bool OutputParser::step_reasoning(OutputDelta& delta, bool at_end) {
-  const auto tag = held_.find(kThinkEnd);
-  if (tag != std::string::npos) {
-    delta.reasoning += held_.substr(0, trailing_blanks(std::string_view(held_).substr(0, tag)));
-    held_.erase(0, tag + kThinkEnd.size());
-    state_ = State::content;
-    skip_blanks_ = true;
-    return true;
+  const auto place = find_tag(held_, tags());
+  const bool is_over = place.tag.empty() && at_end;
+  std::string thoughts;
+  pass_on(thoughts, std::string_view(held_).substr(0, is_over ? held_.size() : place.begin));
+  if (!thoughts.empty()) {
+    if (std::exchange(thoughts_anew_, false)) delta.reasoning += "\n\n";
+    delta.reasoning += thoughts;
+    has_thoughts_ = true;
   }
-  const auto certain = at_end ? held_.size() : partial_tag(held_, kThinkEnd);
-  const auto size = trailing_blanks(std::string_view(held_).substr(0, certain));
-  delta.reasoning += held_.substr(0, size);
-  held_.erase(0, at_end ? held_.size() : size);
-  return false;
+  held_.erase(0, is_over ? held_.size() : place.begin + place.tag.size());
+  if (place.tag == kThinkEnd) leave_reasoning();
+  if (place.tag == kThink) skip_blanks_ = true;
+  return !place.tag.empty();
 }
 
 bool OutputParser::step_content(OutputDelta& delta, bool at_end) {
-  if (!options_.tool_calls) {
-    delta.content += std::exchange(held_, {});
-    return false;
-  }
-  const auto tag = held_.find(kCall);
-  if (tag != std::string::npos) {
-    const auto size = trailing_blanks(std::string_view(held_).substr(0, tag));
-    delta.content += held_.substr(0, size);
-    blanks_before_ = held_.substr(size, tag - size);
-    held_.erase(0, tag + kCall.size());
+  const auto begin = held_.find_first_not_of(kBlanks);
+  is_plain_ = is_plain_ || (options_.plain_content && begin != std::string::npos && held_[begin] != '<');
+  const auto place = find_tag(held_, tags());
+  const bool is_over = place.tag.empty() && at_end;
+  pass_on(delta.content, std::string_view(held_).substr(0, is_over ? held_.size() : place.begin));
+  held_.erase(0, is_over ? held_.size() : place.begin + place.tag.size());
+  if (!place.tag.empty()) take_content_tag(place.tag);
+  // Blanks may turn out to stand before a call; those behind one are left out.
+  if (is_over && has_whole_call_) blanks_.clear();
+  const bool may_call = options_.tool_calls && !is_plain_;
+  if (state_ == State::content && (is_over || !may_call)) delta.content += std::exchange(blanks_, {});
+  return !place.tag.empty();
+}
+
+void OutputParser::take_content_tag(std::string_view tag) {
+  if (tag == kThink) {
+    blanks_before_ = std::exchange(blanks_, {});
+    enter_reasoning();
+  } else if (tag == kCall) {
     state_ = State::call;
+    blanks_before_ = std::exchange(blanks_, {});
     scanner_ = ToolCallScanner();
     call_began_ = false;
-    return true;
+    in_broken_call_ = false;
+  } else if (tag == kCallEnd && std::exchange(in_broken_call_, false) && blanks_.ends_with('\n')) {
+    blanks_.pop_back();
   }
-  // Blanks may turn out to stand before a call.
-  auto size = held_.size();
-  if (!at_end) size = trailing_blanks(std::string_view(held_).substr(0, partial_tag(held_, kCall)));
-  if (at_end && has_whole_call_) size = trailing_blanks(held_);
-  delta.content += held_.substr(0, size);
-  held_.erase(0, at_end ? held_.size() : size);
-  return false;
 }
 
 void OutputParser::report_call(OutputDelta& delta, bool ends) {
   ToolCallDelta call;
-  if (scanner_.has_name() && !call_began_) {
+  if (scanner_.has_begun() && !call_began_) {
     call.begins = true;
     call.name = scanner_.name();
     call_began_ = true;
@@ -177,45 +224,44 @@ bool OutputParser::step_call(OutputDelta& delta, bool at_end) {
   // A closing tag can only stand where the JSON is over or is none: within strings it is text.
   const auto taken = scanner_.push(held_);
   held_.erase(0, taken);
-  if (scanner_.is_whole() || scanner_.is_broken()) {
-    report_call(delta, scanner_.is_whole());
+  report_call(delta, scanner_.is_whole());
+  if (scanner_.is_whole()) {
     state_ = State::after_call;
-    has_whole_call_ = has_whole_call_ || scanner_.is_whole();
-    // What broke the JSON may be the closing tag's beginning.
-    if (scanner_.is_broken()) held_.insert(0, 1, scanner_.text().back());
+    has_whole_call_ = true;
     return true;
   }
-  report_call(delta, false);
-  if (!at_end) return false;
-  // Cut off. What has no name yet is dropped: it is part of a call, not of the answer.
-  state_ = State::content;
+  if (scanner_.is_broken()) {
+    give_up_call(delta);
+    return true;
+  }
+  // Cut off: what has not begun yet is dropped, too. It is part of a call, not of the answer.
+  if (at_end) state_ = State::content;
   return false;
 }
 
-bool OutputParser::step_after_call(OutputDelta& delta, bool at_end) {
-  if (scanner_.is_whole()) {
-    const auto first = std::min(held_.find_first_not_of(kBlanks), held_.size());
-    const auto rest = std::string_view(held_).substr(first);
-    if (could_be(rest, kCallEnd)) {
-      // Cut off within the tag, if no more comes: the call is whole all the same.
-      if (at_end) held_.clear();
-      return false;
-    }
-    // A model that forgets the tag goes on with its answer.
-    held_.erase(0, first + (rest.substr(0, kCallEnd.size()) == kCallEnd ? kCallEnd.size() : 0));
-  } else {
-    const auto tag = held_.find(kCallEnd);
-    if (tag == std::string::npos && !at_end) return false;
-    auto text = scanner_.text();
-    text.pop_back();  // stands in held_, too
-    text += held_.substr(0, tag);
-    if (text.starts_with('\n')) text.erase(0, 1);
-    if (tag != std::string::npos && text.ends_with('\n')) text.pop_back();
-    delta.content += blanks_before_ + text;
-    held_.erase(0, tag == std::string::npos ? held_.size() : tag + kCallEnd.size());
-  }
+void OutputParser::give_up_call(OutputDelta& delta) {
+  auto text = scanner_.text();
+  // What broke the JSON may be a tag's beginning.
+  held_.insert(0, 1, text.back());
+  text.pop_back();
+  if (text.starts_with('\n')) text.erase(0, 1);
+  blanks_ = std::exchange(blanks_before_, {});
+  pass_on(delta.content, text);
   state_ = State::content;
-  skip_blanks_ = scanner_.is_whole();
+  in_broken_call_ = true;
+}
+
+bool OutputParser::step_after_call(bool at_end) {
+  held_.erase(0, std::min(held_.find_first_not_of(kBlanks), held_.size()));
+  if (could_be(held_, kCallEnd)) {
+    // Cut off within the tag, if no more comes: the call is whole all the same.
+    if (at_end) held_.clear();
+    return false;
+  }
+  // A model that forgets the tag goes on with its answer.
+  if (held_.starts_with(kCallEnd)) held_.erase(0, kCallEnd.size());
+  state_ = State::content;
+  skip_blanks_ = true;
   return true;
 }
 

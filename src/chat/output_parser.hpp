@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +30,11 @@ struct OutputDelta {
 };
 
 struct OutputParserOptions {
-  bool reasoning = true;             ///< a <think> block at the beginning is reasoning
-  bool begins_in_reasoning = false;  ///< the prompt ends inside of the block (see ends_in_reasoning)
-  bool tool_calls = false;           ///< <tool_call> blocks of the answer are calls
+  bool reasoning = true;             ///< <think> blocks are reasoning
+  bool begins_in_reasoning = false;  ///< the prompt ends inside of a block (see ends_in_reasoning)
+  /// The answer behind the first thoughts is JSON, or calls instead of it: what spells a tag in JSON is text.
+  bool plain_content = false;
+  bool tool_calls = false;  ///< <tool_call> blocks of the answer are calls
 };
 
 /// Whether a prompt ends with the template's <think>, so that the model's first words are thoughts.
@@ -42,13 +44,19 @@ bool ends_in_reasoning(const Prompt& prompt);
 /// <think>…</think>, then text and <tool_call>{…}</tool_call> blocks. Neither tags nor parts of them come
 /// out, however the output is cut into pieces; joined, what comes out does not depend on the cuts.
 ///
+/// Thoughts that begin again later are thoughts, too, joined by a blank line. Tags that stand where they mean
+/// nothing (an opening one within thoughts, a closing one in the answer) are dropped. What merely spells a
+/// tag cannot be told from one.
+///
 /// Blank lines around thoughts are left out, also blanks between the answer and the calls. A tool call that
-/// is drafted in the thoughts stays there. A block that is no call (no JSON, no name, arguments that are no
-/// JSON) comes out as content, without its tags; of a call that had begun by then it does not end.
+/// is drafted in the thoughts stays there, as text. A block that is no call (no JSON, no name, arguments that
+/// are no object or stand under another name) comes out as content, without its tags; of a call that had
+/// begun by then it does not end.
 class OutputParser {
  public:
   explicit OutputParser(const OutputParserOptions& options);
 
+  /// Takes time in proportion to `text`.
   OutputDelta push(std::string_view text);
   /// The output is over: what was held back.
   /// `cut`: a stop string ended the text, perhaps within a tag; what seems to be the beginning of one (of two
@@ -61,25 +69,36 @@ class OutputParser {
  private:
   enum class State : unsigned char { beginning, reasoning, content, call, after_call };
 
-  /// Takes what can be decided out of `held_`; false if more must come first.
+  std::span<const std::string_view> tags() const;
   void drop_partial_tag();
+  /// Takes what can be decided out of `held_`; false if more must come first.
   bool step(OutputDelta& delta, bool at_end);
   bool step_beginning(bool at_end);
   bool step_reasoning(OutputDelta& delta, bool at_end);
   bool step_content(OutputDelta& delta, bool at_end);
+  void take_content_tag(std::string_view tag);
   bool step_call(OutputDelta& delta, bool at_end);
-  bool step_after_call(OutputDelta& delta, bool at_end);
+  bool step_after_call(bool at_end);
+  void give_up_call(OutputDelta& delta);
   void report_call(OutputDelta& delta, bool ends);
-  void drop_blanks();
+  /// Text goes out with the blanks before it; those at its end wait for what follows them.
+  void pass_on(std::string& out, std::string_view text);
+  void enter_reasoning();
+  void leave_reasoning();
 
   OutputParserOptions options_;
-  State state_;
-  std::string held_;
-  bool skip_blanks_;  ///< nothing but blanks has come since a tag
+  State state_ = State::content;
+  std::string held_;          ///< not decided: between pushes no more than the beginning of a tag
+  std::string blanks_;        ///< stand before it, and may turn out to stand around thoughts or before a call
+  bool skip_blanks_ = false;  ///< nothing but blanks has come since a tag
+  bool has_thoughts_ = false;    ///< some have come out
+  bool thoughts_anew_ = false;   ///< none of a later block have
+  bool in_broken_call_ = false;  ///< its closing tag is still to come
+  bool is_plain_ = false;        ///< the content has begun, and has no tags
   std::size_t calls_ = 0;
   bool call_began_ = false;
   bool has_whole_call_ = false;
-  std::string blanks_before_;  ///< the call that is being read: text again if it turns out to be none
+  std::string blanks_before_;  ///< the call or the thoughts that are being read, in the answer
   ToolCallScanner scanner_;
 };
 

@@ -11,10 +11,12 @@ bool is_blank(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-bool is_json(std::string_view text) {
+bool is_json_object(std::string_view text) {
+  constexpr std::string_view kBlanks = " \n\r\t";
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos || text[first] != '{') return false;
   JsonProgress progress;
-  const auto last = text.find_last_not_of(" \n\r\t");
-  for (const char c : text.substr(0, last == std::string_view::npos ? 0 : last + 1)) {
+  for (const char c : text.substr(first, text.find_last_not_of(kBlanks) + 1 - first)) {
     if (!progress.push(c)) return false;
   }
   return progress.is_whole();
@@ -42,6 +44,7 @@ std::size_t ToolCallScanner::push(std::string_view text) {
 
 std::string ToolCallScanner::take_arguments() {
   if (!has_name_) return {};
+  has_passed_on_ = has_passed_on_ || !arguments_.empty();
   return std::exchange(arguments_, {});
 }
 
@@ -57,9 +60,7 @@ ToolCallScanner::State ToolCallScanner::next(char c) {
         return State::key;
       }
       // An empty object, or a comma before the end, which models write now and then.
-      if (c != '}') return State::broken;
-      end_of_text();
-      return has_name_ ? State::whole : State::broken;
+      return c == '}' ? end_of_text() : State::broken;
     case State::key:
       key_ += c;
       if (std::exchange(escaped_, false)) return state_;
@@ -69,23 +70,28 @@ ToolCallScanner::State ToolCallScanner::next(char c) {
     case State::colon:
       return c == ':' ? State::value_begin : State::broken;
     case State::value_begin:
-      // Said twice it would be unclear, and pieces have been passed on.
-      if ((key_ == "name" && has_name_) || (key_ == "arguments" && has_arguments_)) return State::broken;
-      value_.clear();
-      progress_ = JsonProgress();
-      arguments_are_raw_ = key_ == "arguments" && c != '"';
-      if (key_ == "arguments") has_arguments_ = true;
-      return next_in_value(c);
+      return begin_value(c);
     case State::value:
       return next_in_value(c);
     case State::after_value:
       if (c == ',') return State::key_or_end;
-      if (c != '}') return State::broken;
-      end_of_text();
-      return has_name_ ? State::whole : State::broken;
+      return c == '}' ? end_of_text() : State::broken;
     default:
       return state_;
   }
+}
+
+ToolCallScanner::State ToolCallScanner::begin_value(char c) {
+  const bool is_arguments = key_ == "arguments";
+  // Said twice it would be unclear, and pieces have been passed on.
+  if ((key_ == "name" && has_name_) || (is_arguments && has_arguments_)) return State::broken;
+  if (is_arguments && c != '{' && c != '"') return State::broken;
+  value_.clear();
+  progress_ = JsonProgress();
+  arguments_are_raw_ = is_arguments && c == '{';
+  has_arguments_ = has_arguments_ || is_arguments;
+  has_others_ = has_others_ || (!is_arguments && key_ != "name");
+  return next_in_value(c);
 }
 
 ToolCallScanner::State ToolCallScanner::next_in_value(char c) {
@@ -106,11 +112,11 @@ ToolCallScanner::State ToolCallScanner::next_in_value(char c) {
 
 void ToolCallScanner::end_value() {
   if (key_ == "name") {
-    has_name_ = unquote(value_, name_);
+    has_name_ = unquote(value_, name_) && !name_.empty();
     if (!has_name_) state_ = State::broken;
   } else if (key_ == "arguments" && !arguments_are_raw_) {
     std::string text;
-    if (unquote(value_, text) && is_json(text)) {
+    if (unquote(value_, text) && is_json_object(text)) {
       arguments_ += text;
     } else {
       state_ = State::broken;
@@ -118,8 +124,13 @@ void ToolCallScanner::end_value() {
   }
 }
 
-void ToolCallScanner::end_of_text() {
-  if (!has_arguments_) arguments_ = "{}";
+ToolCallScanner::State ToolCallScanner::end_of_text() {
+  if (!has_name_) return State::broken;
+  if (has_arguments_) return State::whole;
+  // What else it says may be the arguments under another name: to call without them would be to invent some.
+  if (has_others_) return State::broken;
+  arguments_ = "{}";
+  return State::whole;
 }
 
 }  // namespace inferno

@@ -9,17 +9,19 @@
 namespace inferno {
 
 /// Reads the JSON of one tool call, {"name": "f", "arguments": {…}}, as it comes in, byte by byte: the name
-/// as soon as it is whole, the arguments' text piece by piece. Whole arguments are JSON, also those that are
-/// written as a string.
+/// as soon as it is whole, the arguments' text piece by piece. Arguments are an object, or a string that
+/// holds the text of one; a call that says nothing but its name has none, "{}". Other members are passed
+/// over, but do not stand in for arguments: {"name": "f", "parameters": {…}} is no call.
 class ToolCallScanner {
  public:
   /// Takes bytes until the JSON is whole or turns out to be none; returns how many.
   std::size_t push(std::string_view text);
 
-  /// The closing brace was read, and there was a name.
+  /// The closing brace was read, and there were a name and arguments.
   bool is_whole() const { return state_ == State::whole; }
   bool is_broken() const { return state_ == State::broken; }
-  bool has_name() const { return has_name_; }
+  /// The name is known, and something of the arguments: until then nothing says that it is a call at all.
+  bool has_begun() const { return has_name_ && (!arguments_.empty() || has_passed_on_); }
   const std::string& name() const { return name_; }
   /// Arguments' text that has come since this was called last; nothing before the name is known.
   std::string take_arguments();
@@ -41,8 +43,9 @@ class ToolCallScanner {
 
   State next(char c);
   State next_in_value(char c);
+  State begin_value(char c);
   void end_value();
-  void end_of_text();
+  State end_of_text();
 
   State state_ = State::before;
   std::string text_;
@@ -55,6 +58,8 @@ class ToolCallScanner {
   bool has_name_ = false;
   std::string arguments_;  ///< not yet taken
   bool has_arguments_ = false;
+  bool has_passed_on_ = false;  ///< some of them have been taken
+  bool has_others_ = false;     ///< members that are neither
 };
 
 }  // namespace inferno

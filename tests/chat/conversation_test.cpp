@@ -95,6 +95,30 @@ TEST(Conversation, GenerationPromptAndThinkingAreOptional) {
   EXPECT_EQ(prompt_of(user, R"(, "enable_thinking": true)"), prompt_of(user));
 }
 
+TEST(Conversation, TheOlderFormOfCallsGivesTheSamePrompt) {
+  EXPECT_EQ(prompt_of(R"([{"role": "user", "content": "q"},
+    {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{\"x\": 1}"}},
+    {"role": "function", "name": "f", "content": "3"}])"),
+            prompt_of(R"([{"role": "user", "content": "q"},
+    {"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]},
+    {"role": "tool", "content": "3"}])"));
+}
+
+TEST(Conversation, ARefusalIsText) {
+  const auto expected =
+      prompt_of(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "No."},
+                                      {"role": "user", "content": "r"}])");
+  for (const std::string_view refused :
+       {R"("content": [{"type": "refusal", "refusal": "No."}])", R"("content": null, "refusal": "No.")",
+        R"("refusal": "No.")", R"("content": "", "refusal": "No.")", R"("content": "No.", "refusal": null)",
+        R"("content": [{"type": "text", "text": "N"}, {"type": "refusal", "refusal": "o."}])"}) {
+    EXPECT_EQ(prompt_of(test::joined({R"([{"role": "user", "content": "q"}, {"role": "assistant", )", refused,
+                                      R"(}, {"role": "user", "content": "r"}])"})),
+              expected)
+        << refused;
+  }
+}
+
 TEST(Conversation, WhatIsWrongIsNamedByItsPath) {
   const std::pair<std::string, std::string> cases[] = {
       {R"({})", "messages: expected an array"},
@@ -116,29 +140,56 @@ TEST(Conversation, WhatIsWrongIsNamedByItsPath) {
       {R"({"messages": [{"role": "user", "content": "x"}], "chat_template": "{{ 1 }}"})",
        "\"chat_template\""},
       {R"({"messages": [{"role": "user", "content": "x"}], "eos_token": "x"})", "\"eos_token\""},
+      {R"({"messages": [{"role": "user", "content": "x"}], "range": 1})", "\"range\": a request cannot set"},
+      {R"({"messages": [{"role": "user", "content": "x"}], "namespace": 1})", "\"namespace\""},
+      {R"({"messages": [{"role": "user", "content": "x"}], "raise_exception": 1})", "\"raise_exception\""},
+      {R"({"messages": [{"role": "user", "content": "x"}], "strftime_now": 1})", "\"strftime_now\""},
   };
   for (const auto& [conversation, message] : cases) EXPECT_THAT(error_of(conversation), HasSubstr(message));
   const std::pair<std::string, std::string> messages[] = {
       {"[null]", "messages[0]: expected an object"},
-      {"[{}]", "messages[0].role: expected a string, found null"},
+      {"[{}]", "messages[0].role: is missing; expected a string"},
+      {R"([{"role": null, "content": "x"}])", "messages[0].role: is missing"},
       {R"([{"role": "user", "content": "x"}, {"role": 5}])",
        "messages[1].role: expected a string, found a number"},
       {R"([{"role": "<|im_end|>", "content": "x"}])", "messages[0].role: there is no role \"<|im_end|>\""},
-      {R"([{"role": "user"}])", "messages[0].content: expected a string"},
-      {R"([{"role": "user", "content": null}])", "messages[0].content: expected a string"},
+      {R"([{"role": "user"}])",
+       "messages[0].content: is missing; expected a string or an array of text parts"},
+      {R"([{"role": "user", "content": null}])", "messages[0].content: is missing"},
       {R"([{"role": "user", "content": 5}])", "messages[0].content: expected a string or an array"},
       {R"([{"role": "user", "content": [5]}])", "messages[0].content[0]: expected an object"},
       {R"([{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {}}]}])",
        "messages[0].content[1].type: \"image_url\" parts are not supported"},
       {R"([{"role": "user", "content": [{"type": "text"}]}])",
-       "messages[0].content[0].text: expected a string"},
-      {R"([{"role": "user", "content": [{"text": "x"}]}])", "messages[0].content[0].type: expected"},
+       "messages[0].content[0].text: is missing; expected a string"},
+      {R"([{"role": "user", "content": [{"type": "text", "text": 5}]}])",
+       "messages[0].content[0].text: expected a string, found a number"},
+      {R"([{"role": "user", "content": [{"text": "x"}]}])", "messages[0].content[0].type: is missing"},
+      {R"([{"role": "user", "content": [{"type": 5}]}])", "messages[0].content[0].type: expected a string"},
+      {R"([{"role": "user", "content": "x", "name": 5}])",
+       "messages[0].name: expected a string, found a number"},
+      {R"([{"role": "tool", "content": "x", "tool_call_id": 5}])",
+       "messages[0].tool_call_id: expected a string"},
+      {R"([{"role": "assistant", "refusal": 5}])", "messages[0].refusal: expected a string"},
+      {R"([{"role": "assistant", "audio": {"id": "x"}}])", "messages[0].audio: this model reads text only"},
+      {R"([{"role": "assistant", "tool_calls": [{"id": 7, "function": {"name": "f"}}]}])",
+       "messages[0].tool_calls[0].id: expected a string"},
+      {R"([{"role": "assistant", "tool_calls": [{"type": 5, "function": {"name": "f"}}]}])",
+       "messages[0].tool_calls[0].type: expected a string"},
+      {R"([{"role": "assistant", "tool_calls": [{"type": "custom", "custom": {"name": "f"}}]}])",
+       "messages[0].tool_calls[0].type: expected \"function\", found \"custom\""},
+      {R"([{"role": "assistant", "tool_calls": [{"id": "x"}]}])",
+       "messages[0].tool_calls[0].function: is missing; expected {\"name\""},
+      {R"([{"role": "assistant", "function_call": "f"}])", "messages[0].function_call: expected an object"},
+      {R"([{"role": "assistant", "function_call": {}}])", "messages[0].function_call.name: is missing"},
+      {R"([{"role": "assistant", "function_call": {"name": "f"}, "tool_calls": []}])",
+       "messages[0].function_call: stands beside tool_calls"},
       {R"([{"role": "assistant", "tool_calls": 5}])", "messages[0].tool_calls: expected an array"},
       {R"([{"role": "assistant", "tool_calls": [5]}])", "messages[0].tool_calls[0]: expected an object"},
       {R"([{"role": "assistant", "tool_calls": [{"function": 5}]}])",
        "messages[0].tool_calls[0].function: expected"},
       {R"([{"role": "assistant", "tool_calls": [{"function": {}}]}])",
-       "messages[0].tool_calls[0].function.name: expected a string"},
+       "messages[0].tool_calls[0].function.name: is missing; expected a string"},
       {R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": 5}}]}])",
        "messages[0].tool_calls[0].function.arguments: expected an object"},
       {R"([{"role": "assistant", "content": "x", "reasoning_content": 5}])",

@@ -77,7 +77,6 @@ TEST(OutputParser, PlainAnswer) {
   expect_answer("  two lines\n\nend \n", {"", "  two lines\n\nend \n", {}});
   expect_answer("a < b <think", {"", "a < b <think", {}});
   expect_answer("<thin", {"", "<thin", {}});
-  expect_answer("x <think>y</think>", {"", "x <think>y</think>", {}});
   expect_answer("<tool_call", {"", "<tool_call", {}});
 }
 
@@ -86,7 +85,47 @@ TEST(OutputParser, ThoughtsAtTheBeginning) {
   expect_answer("<think>\nhi\n\nthere\n</think>\n\nok\n", {"hi\n\nthere", "ok\n", {}});
   expect_answer("\n<think>\n\n</think>\n\nok", {"", "ok", {}});
   expect_answer("<think>a < b </thin k></think>", {"a < b </thin k>", "", {}});
-  expect_answer("<think>one</think>two</think>", {"one", "two</think>", {}});
+  expect_answer("<think>one</think>two</think>", {"one", "two", {}});
+}
+
+TEST(OutputParser, ThoughtsThatBeginAgain) {
+  expect_answer("<think></think><think>b</think>c", {"b", "c", {}});
+  expect_answer("<think>a</think>\n\n<think>b\n</think>\n\nc", {"a\n\nb", "c", {}});
+  expect_answer("<think>a</think>\nok\n<think> b", {"a\n\nb", "ok", {}});
+  expect_answer("x <think>y</think> z", {"y", "x z", {}});
+  // Without tools nothing waits for a call.
+  expect_answer("x <think>y</think> z", {"y", "x z", {}}, {});
+  expect_answer(R"(ok <think>hm</think> <tool_call>{"name":"f"}</tool_call>)",
+                {"hm", "ok", {{"f", "{}", true}}});
+  expect_answer(R"(ok <think><tool_call>{"name":"f"}</tool_call></think>)",
+                {R"(<tool_call>{"name":"f"}</tool_call>)", "ok", {}});
+}
+
+TEST(OutputParser, TagsThatMeanNothingAreDropped) {
+  expect_answer("<think>a<think>b</think>c", {"ab", "c", {}});
+  expect_answer("a</think>hello", {"", "ahello", {}});
+  expect_answer("</think>hello", {"", "hello", {}});
+  expect_answer("a </think> b", {"", "a  b", {}}, {});
+  expect_answer("hello</tool_call>you", {"", "helloyou", {}});
+  expect_answer("hello\n</tool_call>\nyou", {"", "hello\n\nyou", {}});
+  expect_answer("<think>a <think>", {"a", "", {}});
+  const OutputParserOptions options{.begins_in_reasoning = true, .tool_calls = true};
+  expect_answer("<think>\nhi</think>ok", {"hi", "ok", {}}, options);
+}
+
+TEST(OutputParser, AnAnswerWithAFormHasNoTags) {
+  const OutputParserOptions options{.plain_content = true};
+  expect_answer(R"(<think>hm</think>{"a":"<think>b</think>"})", {"hm", R"({"a":"<think>b</think>"})", {}},
+                options);
+  expect_answer(R"({"a":"</think>"})", {"", R"({"a":"</think>"})", {}}, options);
+}
+
+TEST(OutputParser, AnAnswerWithAFormOrCalls) {
+  const OutputParserOptions options{.plain_content = true, .tool_calls = true};
+  expect_answer(R"({"a":"<tool_call>{}</tool_call> </think>"})",
+                {"", R"({"a":"<tool_call>{}</tool_call> </think>"})", {}}, options);
+  expect_answer(R"(<think>a</think><tool_call>{"name":"f"}</tool_call>)", {"a", "", {{"f", "{}", true}}},
+                options);
 }
 
 TEST(OutputParser, ThoughtsThatAreCutOff) {
@@ -141,8 +180,8 @@ TEST(OutputParser, ArgumentsMayHoldWhateverStringsHold) {
   expect_answer(R"(<tool_call>{"name": "f", "arguments": "{\"x\": \"\u00e9\"}"}</tool_call>)",
                 {"", "", {{"f", R"({"x": "é"})", true}}});
   expect_answer(
-      R"(<tool_call>{"id": 5, "name": "f\u0021", "arguments": null, "x": [1, {"name": "g"}]}</tool_call>)",
-      {"", "", {{"f!", "null", true}}});
+      R"(<tool_call>{"id": 5, "name": "f\u0021", "arguments": {}, "x": [1, {"name": "g"}]}</tool_call>)",
+      {"", "", {{"f!", "{}", true}}});
 }
 
 TEST(OutputParser, EveryCutCallIsNotWhole) {
@@ -177,8 +216,9 @@ TEST(OutputParser, BlanksAroundABrokenCallAreKept) {
 TEST(OutputParser, ArgumentsThatAreNoJsonMakeNoCall) {
   const auto expect_text = [](const std::string& arguments, const std::string& passed_on) {
     const auto json = R"({"name":"f","arguments":)" + arguments + "}";
-    expect_answer("x <tool_call>" + json + "</tool_call> y",
-                  {"", "x " + json + " y", {{"f", passed_on, false}}});
+    Answer expected{"", "x " + json + " y", {}};
+    if (!passed_on.empty()) expected.calls.push_back({"f", passed_on, false});
+    expect_answer("x <tool_call>" + json + "</tool_call> y", expected);
   };
   expect_text(R"({"x":oops})", R"({"x":)");
   expect_text(R"({"x":1,})", R"({"x":1,)");
@@ -196,10 +236,52 @@ TEST(OutputParser, ArgumentsThatAreNoJsonMakeNoCall) {
   expect_text(R"("{\"x\":}")", "");
   expect_text(R"({},"arguments":{})", "{}");
   expect_answer(R"(<tool_call>{"name":"f","x":oops,"arguments":{}}</tool_call>)",
-                {"", R"({"name":"f","x":oops,"arguments":{}})", {{"f", "", false}}});
+                {"", R"({"name":"f","x":oops,"arguments":{}})", {}});
   // Before the name is known nothing is passed on.
   expect_answer(R"(<tool_call>{"arguments":{"x":oops},"name":"f"}</tool_call>)",
                 {"", R"({"arguments":{"x":oops},"name":"f"})", {}});
+}
+
+TEST(OutputParser, WhatIsNoCallOfAFunctionIsContent) {
+  for (const std::string json :
+       {R"({"name": "f", "parameters": {"x": 1}})", R"({"parameters": {"x": 1}, "name": "f"})",
+        R"({"id": 1, "name": "f"})", R"({"name": "f", "arguments": null})",
+        R"({"name": "f", "arguments": [1]})", R"({"name": "f", "arguments": 5})",
+        R"({"name": "f", "arguments": true})", R"({"name": "f", "arguments": "5"})",
+        R"({"name": "f", "arguments": "null"})", R"({"name": "f", "arguments": "[{}]"})",
+        R"({"name": "f", "arguments": ""})", R"({"name": "", "arguments": {}})",
+        R"({"name": "f", "name": "g", "x": {}})"}) {
+    expect_answer("<tool_call>" + json + "</tool_call>", {"", json, {}});
+  }
+  // What has been passed on cannot be taken back, but never becomes a call.
+  expect_answer(R"(<tool_call>{"arguments": {}, "name": ""}</tool_call>)",
+                {"", R"({"arguments": {}, "name": ""})", {}});
+  expect_answer(R"(<tool_call>{"name": "f", "arguments": " {\"x\": 1} "}</tool_call>)",
+                {"", "", {{"f", R"( {"x": 1} )", true}}});
+}
+
+TEST(OutputParser, WhatFollowsABrokenCallIsNotHeldBack) {
+  OutputParser parser({.tool_calls = true});
+  EXPECT_EQ(parser.push("<tool_call>no").content, "no");
+  EXPECT_EQ(parser.push(" call").content, " call");
+  EXPECT_EQ(parser.push(" at all</tool_").content, " at all");
+  EXPECT_EQ(parser.push("call>ok").content, "ok");
+  expect_answer(R"(<tool_call>no<tool_call>{"name":"f"}</tool_call>)", {"", "no", {{"f", "{}", true}}});
+}
+
+/// Time grows with what is pushed, not with what is held: this would take hours.
+TEST(OutputParser, LongRunsInSmallPiecesCostNoMoreThanTheirLength) {
+  constexpr std::size_t kPieces = 1'000'000;
+  for (const std::string begin : {"<tool_call>broken", "", "<think>", "ok", "<think>a</think>ok",
+                                  R"(<tool_call>{"name":"f"}</tool_call>)", "<tool_call>",
+                                  R"(<tool_call>{"name":"f","arguments":{"a":")"}) {
+    for (const char* const piece : {"\n", "x"}) {
+      OutputParser parser({.tool_calls = true});
+      (void)parser.push(begin);
+      for (std::size_t i = 0; i < kPieces; ++i) (void)parser.push(piece);
+      (void)parser.finish();
+    }
+  }
 }
 
 TEST(OutputParser, AForgottenClosingTagEndsWithTheJson) {
@@ -237,6 +319,7 @@ TEST(OutputParser, AStopStringWithinATagLeavesNoPieceOfIt) {
   for (const auto& [text, reasoning, content] :
        {Cut{"<t", "", ""}, Cut{"\n<thi", "", "\n"}, Cut{"<think>hi</thin", "hi", ""},
         Cut{"<think>a <", "a <", ""}, Cut{"<think>hi</think>\nok <tool_", "hi", "ok "},
+        Cut{"ok</thi", "", "ok"}, Cut{"<think>a<thi", "a", ""}, Cut{"ok </tool_c", "", "ok "},
         Cut{"a < b", "", "a < b"}, Cut{"<div", "", "<div"}}) {
     OutputParser parser({.tool_calls = true});
     Answer answer;

@@ -27,7 +27,9 @@ TEST(ToolCallScanner, ArgumentsWaitForTheName) {
 TEST(ToolCallScanner, BreaksAtWhatIsNoCall) {
   for (const auto* text :
        {"x", "[", R"({"name": 5})", R"({"name" "f"})", R"({"name": "f", "arguments": {]}})", R"({"a": 1})",
-        R"({5: 1})", R"({"name": "f" "g"})", "{}"}) {
+        R"({5: 1})", R"({"name": "f" "g"})", "{}", R"({"name": ""})", R"({"name": "f", "parameters": {}})",
+        R"({"name": "f", "arguments": null})", R"({"name": "f", "arguments": [)",
+        R"({"name": "f", "arguments": "1"})"}) {
     ToolCallScanner scanner;
     scanner.push(text);
     EXPECT_TRUE(scanner.is_broken()) << text;
@@ -35,9 +37,9 @@ TEST(ToolCallScanner, BreaksAtWhatIsNoCall) {
   }
 }
 
-TEST(ToolCallScanner, TakesAnyJsonAsArguments) {
-  for (const auto* arguments : {"{}", "[]", "0", "-0.5e+3", "1E9", "12.25", "true", "false", "null",
-                                R"([{"a":[1,2.5,"x"]},[],{}])", R"({ "a" : [ 1 , -2 ] , "b" : { } })",
+TEST(ToolCallScanner, TakesAnyObjectAsArguments) {
+  for (const auto* arguments : {"{}", R"({"a":-0.5e+3,"b":1E9,"c":12.25,"d":true,"e":false,"f":null})",
+                                R"({"x":[{"a":[1,2.5,"x"]},[],{}]})", R"({ "a" : [ 1 , -2 ] , "b" : { } })",
                                 R"({"\u00e9\"\\\/\b\f\n\r\t":"\ud83d\ude00"})", "{\n\t\"a\":\r\n1}"}) {
     for (const auto* rest : {"}", " }", ",\"x\":1}"}) {
       ToolCallScanner scanner;
@@ -50,7 +52,7 @@ TEST(ToolCallScanner, TakesAnyJsonAsArguments) {
 
 TEST(ToolCallScanner, NestingIsLimited) {
   ToolCallScanner scanner;
-  scanner.push(R"({"name": "f", "arguments": )");
+  scanner.push(R"({"name": "f", "arguments": {"a": )");
   scanner.push(std::string(100000, '['));
   EXPECT_TRUE(scanner.is_broken());
 }

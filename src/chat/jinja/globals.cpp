@@ -1,5 +1,6 @@
 #include "chat/jinja/globals.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <utility>
@@ -162,6 +163,12 @@ Variables make_globals() {
   add("raise_exception", raise_exception);
   add("strftime_now", strftime_now);
   return globals;
+}
+
+bool is_global(std::string_view name) {
+  static const auto kGlobals = make_globals();
+  return std::any_of(kGlobals.begin(), kGlobals.end(),
+                     [&](const auto& global) { return global.first == name; });
 }
 
 }  // namespace inferno::jinja

@@ -39,8 +39,9 @@ ThoughtCounter::ThoughtCounter(const Tokenizer& tokenizer, const ThinkTags& tags
 void ThoughtCounter::push(TokenId id) {
   if (state_ == State::before) {
     if (tokenizer_.bytes(id).find_first_not_of(kBlanks) == std::string_view::npos) return;
-    state_ = tags_.begin && id == *tags_.begin ? State::within : State::after;
+    state_ = State::after;
   }
+  if (state_ == State::after && tags_.begin && id == *tags_.begin) state_ = State::within;
   if (state_ != State::within) return;
   ++count_;
   if (tags_.end && id == *tags_.end) state_ = State::after;

@@ -22,7 +22,7 @@ enum class Thoughts : std::uint8_t {
 };
 Thoughts thoughts_after(const Prompt& prompt, const ThinkTags& tags);
 
-/// Counts the tokens of the thoughts at the beginning of an answer, their tags included.
+/// Counts the tokens of an answer's thoughts, their tags included.
 class ThoughtCounter {
  public:
   ThoughtCounter(const Tokenizer& tokenizer, const ThinkTags& tags, bool begun);
