@@ -56,6 +56,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
   const Service& service() const { return *service_; }
   bool streams() const { return streams_answer_; }
   std::string& out() { return out_; }
+  /// Of all sequences so far.
+  std::uint64_t generated_tokens() const { return generated_tokens_; }
 
  private:
   std::vector<RequestStream> submit_next(std::size_t count);

@@ -10,8 +10,15 @@
 #include "server/api/single_call.hpp"
 
 namespace inferno::api {
+
+OutputParserOptions ChatPlan::parser_options() const {
+  return {.begins_in_reasoning = thoughts == Thoughts::begun,
+          .plain_content = plain_content,
+          .tool_calls = parses_calls};
+}
+
 ChatAnswer::Choice::Choice(const Service& service, const ChatPlan& plan)
-    : parser({.begins_in_reasoning = plan.thoughts == Thoughts::begun, .tool_calls = plan.parses_calls}),
+    : parser(plan.parser_options()),
       thoughts(service.tokenizer, service.think_tags, plan.thoughts == Thoughts::begun) {
   if (plan.logprobs) gate.emplace(service.tokenizer, 0);
 }
@@ -28,11 +35,7 @@ ChatAnswer::ChatAnswer(std::shared_ptr<Service> service, std::shared_ptr<http::E
   for (std::uint32_t i = 0; i < plan_.generation.n; ++i) choices_.emplace_back(this->service(), plan_);
   if (!streams()) return;
   frame_ = ChunkFrame(answer_head(id_, "chat.completion.chunk", created_, this->service().options),
-                      plan_.generation.include_usage);
-}
-
-OutputParserOptions ChatAnswer::parser_options() const {
-  return {.begins_in_reasoning = plan_.thoughts == Thoughts::begun, .tool_calls = plan_.parses_calls};
+                      plan_.generation.usage, plan_.prompt.size());
 }
 
 ServingRequest ChatAnswer::make_request(std::size_t sequence) {
@@ -46,12 +49,12 @@ ServingRequest ChatAnswer::make_request(std::size_t sequence) {
   request.stop_ids = generation.stop_ids;
   request.ignore_end_tokens = generation.ignore_end_tokens;
   request.logprobs = plan_.logprobs;
-  request.priority = generation.priority;
-  request.cache_namespace = generation.cache_namespace;
+  request.priority = generation.scheduling.priority;
+  request.cache_namespace = generation.scheduling.cache_namespace;
   if (plan_.form) {
     request.constraint = plan_.form->constrain(plan_.thoughts);
   } else if (plan_.single_call) {
-    request.constraint = end_after_first_call(service().tokenizer, parser_options());
+    request.constraint = end_after_first_call(service().tokenizer, plan_.parser_options());
   }
   return request;
 }
@@ -112,7 +115,7 @@ std::string ChatAnswer::opening() {
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     frame_.open(out, i);
     out += R"(,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null)";
-    frame_.close(out);
+    frame_.close(out, 0);
   }
   return out;
 }
@@ -161,7 +164,7 @@ void ChatAnswer::append_chunk(std::size_t index, Choice& choice, const OutputDel
   append_logprobs(text, choice);
   text += R"(,"finish_reason":)";
   append_json_string_or_null(text, finish_reason);
-  frame_.close(text);
+  frame_.close(text, generated_tokens());
 }
 
 void ChatAnswer::append_logprobs(std::string& out, Choice& choice) const {
@@ -216,7 +219,7 @@ std::string ChatAnswer::closing() {
   usage_.append_to(usage);
   std::string text;
   if (streams()) {
-    if (plan_.generation.include_usage) frame_.append_usage(text, usage);
+    if (plan_.generation.usage != StreamUsage::never) frame_.append_usage(text, usage);
     text += kDone;
     return text;
   }

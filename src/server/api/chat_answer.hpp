@@ -23,7 +23,10 @@ struct ChatPlan {
   std::optional<std::uint32_t> logprobs;
   bool parses_calls = false;         ///< <tool_call> blocks are calls
   bool single_call = false;          ///< the answer ends with the first
+  bool plain_content = false;        ///< behind the thoughts there are no tags
   std::shared_ptr<const Form> form;  ///< nullptr: any answer will do
+
+  OutputParserOptions parser_options() const;
 };
 
 /// An answer of /v1/chat/completions: text split into thoughts, content and tool calls, whole or as chunks.
@@ -54,7 +57,6 @@ class ChatAnswer : public Answer {
     std::string_view finish_reason;
   };
 
-  OutputParserOptions parser_options() const;
   void add(Choice& choice, OutputDelta delta, OutputDelta& news) const;
   void append_chunk(std::size_t index, Choice& choice, const OutputDelta& news,
                     std::string_view finish_reason);

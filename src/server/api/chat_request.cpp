@@ -1,6 +1,8 @@
 #include "server/api/chat_request.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <utility>
 
 #include <inferno/error.hpp>
@@ -35,7 +37,7 @@ void set_template_variables(Conversation& conversation, Json& body) {
       throw ApiError(
           400, "invalid_request_error", fmt::format("chat_template_kwargs: {}", error.what()),
           key == "enable_thinking" ? "chat_template_kwargs.enable_thinking" : "chat_template_kwargs",
-          "invalid_value");
+          std::string(code_of(error)));
     }
   }
 }
@@ -61,6 +63,17 @@ void refuse_what_is_not_there(const Fields& fields) {
   if (fields.find("audio") != nullptr) refuse("audio", "this model writes text only", "unsupported");
 }
 
+/// How much to think; only that it be nothing can be followed.
+std::string parse_effort(const Fields& fields) {
+  constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+  auto effort = fields.string("reasoning_effort").value_or("medium");
+  if (std::find(std::begin(kEfforts), std::end(kEfforts), effort) == std::end(kEfforts)) {
+    refuse("reasoning_effort",
+           fmt::format("expected one of {}, found {}", fmt::join(kEfforts, ", "), quote(effort, 40)));
+  }
+  return effort;
+}
+
 std::optional<std::uint32_t> parse_logprobs(const Fields& fields) {
   const bool wanted = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMaxTopLogprobs);
@@ -77,9 +90,10 @@ Conversation take_conversation(Json& body, bool offers_tools) {
   Conversation conversation;
   conversation.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
   // Qwen's own services take it here, OpenAI's say it like this.
+  const auto effort = parse_effort(fields);
   if (const auto thinks = fields.boolean("enable_thinking")) {
     set_variable(conversation, "enable_thinking", jinja::Value(*thinks));
-  } else if (fields.string("reasoning_effort").value_or("") == "none") {
+  } else if (effort == "none") {
     set_variable(conversation, "enable_thinking", jinja::Value(false));
   }
   set_template_variables(conversation, body);
@@ -103,10 +117,6 @@ ChatRequest parse_chat_request(Json body, const RequestLimits& limits) {
   request.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
   request.response_format = parse_response_format(fields);
   const bool offers_tools = request.tool_choice.kind != ToolChoice::Kind::none;
-  if (offers_tools && request.response_format.kind != ResponseFormat::Kind::text) {
-    refuse("response_format", R"(cannot go together with tools; use one, or "tool_choice": "none")",
-           "unsupported");
-  }
   request.conversation = take_conversation(body, offers_tools);
   return request;
 }

@@ -17,7 +17,10 @@ CompletionAnswer::CompletionAnswer(std::shared_ptr<Service> service, std::shared
       head_(answer_head(random_id("cmpl-"), "text_completion", now_in_seconds(), this->service().options)),
       candidates_(plan_.prompts.size() * plan_.request.best_of),
       usage_(plan_.prompts.size()) {
-  if (streams()) frame_ = ChunkFrame(head_, plan_.request.generation.include_usage);
+  if (!streams()) return;
+  std::uint64_t prompt_tokens = 0;
+  for (const auto& prompt : plan_.prompts) prompt_tokens += prompt.size();
+  frame_ = ChunkFrame(head_, plan_.request.generation.usage, prompt_tokens);
 }
 
 ServingRequest CompletionAnswer::make_request(std::size_t sequence) {
@@ -36,8 +39,8 @@ ServingRequest CompletionAnswer::make_request(std::size_t sequence) {
   request.logprobs = wanted.logprobs;
   if (wanted.best_of > generation.n && !request.logprobs) request.logprobs = 0;
   if (wanted.echo) request.prompt_logprobs = wanted.logprobs;
-  request.priority = generation.priority;
-  request.cache_namespace = generation.cache_namespace;
+  request.priority = generation.scheduling.priority;
+  request.cache_namespace = generation.scheduling.cache_namespace;
   if (plan_.form) request.constraint = plan_.form->constrain(Thoughts::none);
   return request;
 }
@@ -104,7 +107,7 @@ void CompletionAnswer::append_body(std::string& out, Candidate& candidate,
 void CompletionAnswer::append_chunk(std::size_t index, Candidate& candidate, std::string_view finish_reason) {
   frame_.open(out(), index);
   append_body(out(), candidate, finish_reason);
-  frame_.close(out());
+  frame_.close(out(), generated_tokens());
   candidate.text.clear();
   candidate.logprobs.clear();
 }
@@ -126,7 +129,7 @@ std::string CompletionAnswer::closing() {
   usage_.append_to(usage);
   std::string text;
   if (streams()) {
-    if (plan_.request.generation.include_usage) frame_.append_usage(text, usage);
+    if (plan_.request.generation.usage != StreamUsage::never) frame_.append_usage(text, usage);
     text += kDone;
     return text;
   }

@@ -1,5 +1,6 @@
 #include "server/api/constraints.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <mutex>
 #include <string_view>
@@ -40,24 +41,53 @@ class GrammarForm : public Form {
   VocabularyPointer vocabulary_;
 };
 
+/// Calls among other text.
+class CallsForm : public Form {
+ public:
+  CallsForm(GrammarPointer call, VocabularyPointer vocabulary, bool single)
+      : call_(std::move(call)), vocabulary_(std::move(vocabulary)), single_(single) {}
+
+  std::shared_ptr<TokenConstraint> constrain(Thoughts thoughts) const override {
+    return grammar::constrain_calls(call_, vocabulary_, single_, {.thinking = thinking_of(thoughts)});
+  }
+
+ private:
+  GrammarPointer call_;
+  VocabularyPointer vocabulary_;
+  bool single_;
+};
+
 /// A schema that cannot be followed: `path` is the field that it stands in.
 [[noreturn]] void refuse_schema(const std::string& path, const grammar::SchemaError& error) {
   refuse(error.path().empty() ? path : fmt::format("{}#{}", path, error.path()), error.message(),
          "invalid_json_schema");
 }
 
-GrammarPointer make_calls(const std::vector<Tool>& tools, const ToolChoice& choice, bool parallel) {
+bool must_call(const ToolChoice& choice) {
+  return choice.kind == ToolChoice::Kind::required || choice.kind == ToolChoice::Kind::named;
+}
+
+/// The tools that may be called, and the grammar that `make` makes of them.
+template <typename Make>
+GrammarPointer grammar_of(const std::vector<Tool>& tools, const ToolChoice& choice,
+                          const std::string& schema_path, const Make& make) {
+  constexpr std::string_view kAnyObject = R"({"type": "object"})";
   std::vector<grammar::ToolSpec> specs;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < tools.size(); ++i) {
-    if (choice.kind == ToolChoice::Kind::named && tools[i].name != choice.name) continue;
-    specs.push_back({tools[i].name, tools[i].parameters});
+    const auto& tool = tools[i];
+    if (choice.kind == ToolChoice::Kind::named && tool.name != choice.name) continue;
+    const bool follows = tool.strict || must_call(choice);
+    specs.push_back({tool.name, follows ? tool.parameters : std::string(kAnyObject)});
     places.push_back(i);
   }
   try {
-    return grammar::tool_calls(specs, parallel);
+    return make(specs);
   } catch (const grammar::SchemaError& error) {
-    refuse_schema(fmt::format("tools[{}].function.parameters", places.at(error.document())), error);
+    const bool is_of_tool = error.document() < places.size();
+    refuse_schema(
+        is_of_tool ? fmt::format("tools[{}].function.parameters", places[error.document()]) : schema_path,
+        error);
   }
 }
 
@@ -72,10 +102,14 @@ struct Constraints::State {
   State(const Tokenizer& the_tokenizer, std::uint32_t the_vocab_size)
       : tokenizer(the_tokenizer), vocab_size(the_vocab_size) {}
 
-  std::shared_ptr<const Form> form(GrammarPointer the_grammar) {
+  VocabularyPointer get_vocabulary() {
     // Not at the start: most servers are never asked for a form.
     std::call_once(once, [this] { vocabulary = grammar::make_vocabulary(tokenizer, vocab_size); });
-    return std::make_shared<GrammarForm>(std::move(the_grammar), vocabulary);
+    return vocabulary;
+  }
+
+  std::shared_ptr<const Form> form(GrammarPointer the_grammar) {
+    return std::make_shared<GrammarForm>(std::move(the_grammar), get_vocabulary());
   }
 };
 
@@ -90,15 +124,30 @@ std::shared_ptr<const Form> Constraints::compile(const ResponseFormat& format) c
   try {
     return state_->form(grammar::json_schema(format.schema));
   } catch (const grammar::SchemaError& error) {
-    refuse_schema(std::string(kSchemaPath), error);
+    refuse_schema(format.schema_path, error);
   }
 }
 
-std::shared_ptr<const Form> Constraints::compile(const std::vector<Tool>& tools, const ToolChoice& choice,
-                                                 bool parallel) const {
-  using Kind = ToolChoice::Kind;
-  if (choice.kind != Kind::required && choice.kind != Kind::named) return nullptr;
-  return state_->form(make_calls(tools, choice, parallel));
+std::shared_ptr<const Form> Constraints::compile(const ResponseFormat& format, const std::vector<Tool>& tools,
+                                                 const ToolChoice& choice, bool parallel) const {
+  if (choice.kind == ToolChoice::Kind::none) return compile(format);
+  const auto make = [&](const auto& maker) { return grammar_of(tools, choice, format.schema_path, maker); };
+  const bool is_free = format.kind == ResponseFormat::Kind::text;
+  if (must_call(choice)) {
+    // There will be no answer that could have the form; one that has none is a mistake all the same.
+    if (!is_free) (void)compile(format);
+    return state_->form(make([&](const auto& specs) { return grammar::tool_calls(specs, parallel); }));
+  }
+  if (!is_free) {
+    return state_->form(
+        make([&](const auto& specs) { return grammar::tool_calls_or_json(specs, parallel, format.schema); }));
+  }
+  const bool any_strict =
+      std::any_of(tools.begin(), tools.end(), [](const Tool& tool) { return tool.strict; });
+  if (!any_strict) return nullptr;
+  return std::make_shared<CallsForm>(
+      make([](const auto& specs) { return grammar::tool_calls(specs, false); }), state_->get_vocabulary(),
+      !parallel);
 }
 
 }  // namespace inferno::api

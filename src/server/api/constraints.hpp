@@ -30,9 +30,10 @@ class Constraints {
   /// nullptr: any answer will do. Throws ApiError naming the place in the schema for what cannot be followed
   /// exactly: nothing is ever left out of account.
   std::shared_ptr<const Form> compile(const ResponseFormat& format) const;
-  /// The calls that `choice` wants: required, or of the named tool; nullptr for the other kinds.
-  std::shared_ptr<const Form> compile(const std::vector<Tool>& tools, const ToolChoice& choice,
-                                      bool parallel) const;
+  /// The same where tools may be called. A call that is required, or of a named tool, is all there is. One
+  /// that may come instead of an answer follows the schemas of strict tools.
+  std::shared_ptr<const Form> compile(const ResponseFormat& format, const std::vector<Tool>& tools,
+                                      const ToolChoice& choice, bool parallel) const;
 
  private:
   struct State;

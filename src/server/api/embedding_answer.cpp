@@ -50,8 +50,8 @@ ServingRequest EmbeddingAnswer::make_request(std::size_t sequence) {
   request.kind = plan_.request.kind;
   request.prompt_ids = plan_.inputs[sequence];
   request.normalize = plan_.request.normalize;
-  request.priority = plan_.request.priority;
-  request.cache_namespace = plan_.request.cache_namespace;
+  request.priority = plan_.request.scheduling.priority;
+  request.cache_namespace = plan_.request.scheduling.cache_namespace;
   return request;
 }
 

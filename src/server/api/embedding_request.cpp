@@ -10,8 +10,6 @@
 namespace inferno::api {
 namespace {
 
-constexpr std::int64_t kMaxPriority = 100;
-
 /// One of two words; the first is the default.
 bool is_second(const Fields& fields, std::string_view name, std::string_view first, std::string_view second,
                bool otherwise) {
@@ -46,12 +44,10 @@ EmbeddingRequest parse_embedding_request(const Json& body, const RequestLimits& 
   if (dimensions && *dimensions != static_cast<std::int64_t>(limits.hidden_size)) {
     refuse("dimensions",
            fmt::format("this model's embeddings have {} dimensions and cannot be shortened, found {}",
-                       limits.hidden_size, *dimensions),
+                       limits.hidden_size, number_text(*fields.find("dimensions"))),
            "unsupported");
   }
-  const auto priority = fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0);
-  request.priority = static_cast<std::int32_t>(std::min<std::int64_t>(priority, limits.max_priority));
-  request.cache_namespace = fields.string("cache_salt").value_or("");
+  request.scheduling = parse_scheduling(fields, limits);
   return request;
 }
 

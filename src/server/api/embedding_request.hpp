@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/serving_request.hpp"
+#include "server/api/sampling_fields.hpp"
 #include "server/api/text_inputs.hpp"
 
 namespace inferno::api {
@@ -15,8 +16,7 @@ struct EmbeddingRequest {
   bool base64 = false;            ///< little-endian float32 in base64 instead of numbers
   RequestKind kind = RequestKind::embed_mean;
   bool normalize = true;
-  std::int32_t priority = 0;
-  std::string cache_namespace;
+  Scheduling scheduling;
 };
 
 /// Throws ApiError naming the field.

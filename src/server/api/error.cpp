@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "chat/conversation.hpp"
 #include "chat/jinja/budget.hpp"
 #include "engine/serving_engine.hpp"
 #include "platform/log.hpp"
@@ -60,10 +61,26 @@ void refuse(const std::string& path, std::string_view what, std::string code) {
   throw ApiError(400, std::string(kInvalid), fmt::format("{}: {}", path, what), path, std::move(code));
 }
 
+std::string_view code_of(const UsageError& error) {
+  using Fault = ConversationError::Fault;
+  const auto* fault = dynamic_cast<const ConversationError*>(&error);
+  switch (fault == nullptr ? Fault::value : fault->fault()) {
+    case Fault::type:
+      return "invalid_type";
+    case Fault::missing:
+      return "missing";
+    case Fault::unsupported:
+      return "unsupported";
+    case Fault::value:
+      break;
+  }
+  return "invalid_value";
+}
+
 ApiError from_usage_error(const UsageError& error, const std::string& param) {
   const auto path = leading_path(error.what());
   return {400, std::string(kInvalid), error.what(), path.empty() ? param : std::string(path),
-          "invalid_value"};
+          std::string(code_of(error))};
 }
 
 ApiError current_error(const std::string& param) {

@@ -40,6 +40,9 @@ class ApiError : public Error {
 /// A field that is wrong: 400. The message begins with its path.
 [[noreturn]] void refuse(const std::string& path, std::string_view what, std::string code = "invalid_value");
 
+/// The code that goes with an error of the caller.
+std::string_view code_of(const UsageError& error);
+
 /// A message of src/chat or of the engine that begins with a path ("messages[0].content: expected …") says
 /// itself which field is meant; otherwise it is `param`.
 ApiError from_usage_error(const UsageError& error, const std::string& param);

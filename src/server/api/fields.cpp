@@ -11,6 +11,11 @@ namespace {
 
 constexpr double kInt64Limit = 9223372036854775808.0;  // 2^63
 
+/// Nobody needs to be told more of them.
+constexpr std::size_t kMostDigits = 40;
+
+}  // namespace
+
 std::optional<double> real(const Json& value) {
   if (const auto* number = value.real()) return *number;
   if (const auto* number = value.integer()) return static_cast<double>(*number);
@@ -19,7 +24,14 @@ std::optional<double> real(const Json& value) {
   return std::nullopt;
 }
 
-}  // namespace
+std::string number_text(const Json& value) {
+  if (const auto* number = value.integer()) return fmt::format("{}", *number);
+  if (const auto* number = value.unsigned_integer()) return fmt::format("{}", *number);
+  const auto* big = value.big_integer();
+  if (big == nullptr) return fmt::format("{}", real(value).value_or(0));
+  if (big->digits.size() <= kMostDigits) return big->digits;
+  return fmt::format("{}… ({} digits)", big->digits.substr(0, kMostDigits / 2), big->digits.size());
+}
 
 std::string element_path(const std::string& path, std::size_t place) {
   return fmt::format("{}[{}]", path, place);
@@ -75,13 +87,15 @@ std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t 
   if (value == nullptr) return std::nullopt;
   const auto number = integral(*value);
   if (!number) {
-    if (const auto fraction = real(*value)) {
-      refuse(path_of(name), fmt::format("expected an integer, found {}", *fraction), "invalid_type");
+    if (real(*value)) {
+      refuse(path_of(name), fmt::format("expected an integer, found {}", number_text(*value)),
+             "invalid_type");
     }
     wrong_type(path_of(name), "an integer", *value);
   }
   if (*number < least || *number > most) {
-    refuse(path_of(name), fmt::format("expected an integer from {} to {}, found {}", least, most, *number),
+    refuse(path_of(name),
+           fmt::format("expected an integer from {} to {}, found {}", least, most, number_text(*value)),
            "out_of_range");
   }
   return number;
@@ -94,7 +108,8 @@ std::optional<float> Fields::number(std::string_view name, float least, float mo
   if (!number) wrong_type(path_of(name), "a number", *value);
   // Compared as a double: what a float rounds to may lie within.
   if (!(*number >= static_cast<double>(least) && *number <= static_cast<double>(most))) {
-    refuse(path_of(name), fmt::format("expected a number from {} to {}, found {}", least, most, *number),
+    refuse(path_of(name),
+           fmt::format("expected a number from {} to {}, found {}", least, most, number_text(*value)),
            "out_of_range");
   }
   return static_cast<float>(*number);

@@ -19,6 +19,10 @@ std::string element_path(const std::string& path, std::size_t place);
 /// An integer, also one that is written 1.0 or 1e2; those beyond 64 bits come as the nearest that fits.
 /// Nullopt for anything else.
 std::optional<std::int64_t> integral(const Json& value);
+/// A number; nullopt for anything else.
+std::optional<double> real(const Json& value);
+/// A number as messages say it: with the digits that were sent, if it is an integer.
+std::string number_text(const Json& value);
 
 /// An object of a request with the path that leads to it, so that whatever is wrong with a field is refused
 /// with its name. A field that is null counts as not given.

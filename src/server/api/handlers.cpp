@@ -74,10 +74,9 @@ void answer_chat(const Incoming& incoming) {
   auto request = parse_chat_request(body_of(incoming), service.limits);
   using Kind = ToolChoice::Kind;
   ChatPlan plan;
-  plan.form = service.constraints.compile(request.response_format);
-  if (!plan.form) {
-    plan.form = service.constraints.compile(request.tools, request.tool_choice, request.parallel_tool_calls);
-  }
+  plan.form = service.constraints.compile(request.response_format, request.tools, request.tool_choice,
+                                          request.parallel_tool_calls);
+  plan.plain_content = request.response_format.kind != ResponseFormat::Kind::text;
   plan.parses_calls = request.tool_choice.kind != Kind::none;
   plan.single_call = request.tool_choice.kind == Kind::automatic && !request.parallel_tool_calls;
   plan.logprobs = request.logprobs;

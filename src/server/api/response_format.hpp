@@ -11,14 +11,13 @@ namespace inferno::api {
 struct ResponseFormat {
   enum class Kind : std::uint8_t { text, json_object, json_schema };
   Kind kind = Kind::text;
-  std::string schema;  ///< JSON text
+  std::string schema;       ///< JSON text
+  std::string schema_path;  ///< where in the request it stands, for messages about it
 };
 
-/// `response_format`. Throws ApiError for kinds that are not known; the schema itself is read by whoever
-/// compiles it (constraints.hpp).
+/// `response_format`. A `schema` beside "json_object", as other servers take it, is followed, too. Throws
+/// ApiError for kinds that are not known, and for a schema where none is followed; the schema itself is read
+/// by whoever compiles it (constraints.hpp).
 ResponseFormat parse_response_format(const Fields& fields);
-
-/// Where the schema stands, for messages about it.
-inline constexpr std::string_view kSchemaPath = "response_format.json_schema.schema";
 
 }  // namespace inferno::api

@@ -22,9 +22,10 @@ std::uint64_t parse_seed(const Fields& fields) {
   const auto* value = fields.find("seed");
   if (value == nullptr) return random_number();
   if (const auto* beyond = value->unsigned_integer()) return *beyond;
-  if (const auto* number = value->real(); number != nullptr && std::abs(*number) >= 0x1p63) {
-    refuse(fields.path_of("seed"), fmt::format("expected an integer of 64 bits, found {}", *number),
-           "out_of_range");
+  const auto* number = value->real();
+  if (value->big_integer() != nullptr || (number != nullptr && std::abs(*number) >= 0x1p63)) {
+    refuse(fields.path_of("seed"),
+           fmt::format("expected an integer of 64 bits, found {}", number_text(*value)), "out_of_range");
   }
   // -1 is how clients of other servers ask for any.
   const auto seed = fields.integer("seed");
@@ -45,14 +46,13 @@ std::pair<std::int32_t, float> parse_bias(const Json::Member& member, const Fiel
            "out_of_range");
   }
   const auto own_path = fmt::format("{}.{}", path, id);
-  const auto number = integral(value);
-  const auto* real = value.real();
-  if (!number && real == nullptr) wrong_type(own_path, "a number", value);
-  const auto bias = real != nullptr ? *real : static_cast<double>(*number);
-  if (!(bias >= -static_cast<double>(kMaxBias) && bias <= static_cast<double>(kMaxBias))) {
-    refuse(own_path, fmt::format("expected a number from -100 to 100, found {}", bias), "out_of_range");
+  const auto bias = real(value);
+  if (!bias) wrong_type(own_path, "a number", value);
+  if (!(*bias >= -static_cast<double>(kMaxBias) && *bias <= static_cast<double>(kMaxBias))) {
+    refuse(own_path, fmt::format("expected a number from -100 to 100, found {}", number_text(value)),
+           "out_of_range");
   }
-  return {id, static_cast<float>(bias)};
+  return {id, static_cast<float>(*bias)};
 }
 
 void parse_logit_bias(const Fields& fields, std::uint32_t vocab_size, SamplingSettings& sampling) {
@@ -139,7 +139,9 @@ void parse_stream(const Fields& fields, GenerationFields& result) {
   const auto options = fields.object("stream_options");
   if (!options) return;
   if (!result.stream) refuse(fields.path_of("stream_options"), "is of use only with \"stream\": true");
-  result.include_usage = options->boolean("include_usage").value_or(false);
+  const bool included = options->boolean("include_usage").value_or(false);
+  const bool continuous = options->boolean("continuous_usage_stats").value_or(false);
+  if (included) result.usage = continuous ? StreamUsage::always : StreamUsage::at_end;
 }
 
 }  // namespace
@@ -156,12 +158,13 @@ void check_model(const Fields& fields, const RequestLimits& limits) {
 TokenId parse_token_id(const Json& value, const std::string& path, std::uint32_t vocab_size) {
   const auto id = integral(value);
   if (!id) {
-    const auto* real = value.real();
-    if (real != nullptr) refuse(path, fmt::format("expected a token id, found {}", *real), "invalid_type");
+    if (real(value))
+      refuse(path, fmt::format("expected a token id, found {}", number_text(value)), "invalid_type");
     wrong_type(path, "a token id", value);
   }
   if (*id < 0 || *id >= static_cast<std::int64_t>(vocab_size)) {
-    refuse(path, fmt::format("expected a token id from 0 to {}, found {}", vocab_size - 1, *id),
+    refuse(path,
+           fmt::format("expected a token id from 0 to {}, found {}", vocab_size - 1, number_text(value)),
            "out_of_range");
   }
   return static_cast<TokenId>(*id);
@@ -182,6 +185,13 @@ std::vector<TokenId> parse_token_ids(const Json::Array& values, const std::strin
   return ids;
 }
 
+Scheduling parse_scheduling(const Fields& fields, const RequestLimits& limits) {
+  fields.string("user");
+  const auto priority = fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0);
+  return {.priority = static_cast<std::int32_t>(std::min<std::int64_t>(priority, limits.max_priority)),
+          .cache_namespace = fields.string("cache_salt").value_or("")};
+}
+
 GenerationFields parse_generation_fields(const Fields& fields, const RequestLimits& limits) {
   GenerationFields result;
   parse_sampling(fields, limits, result.sampling);
@@ -197,9 +207,7 @@ GenerationFields parse_generation_fields(const Fields& fields, const RequestLimi
   result.ignore_end_tokens = fields.boolean("ignore_eos").value_or(false);
   result.n = static_cast<std::uint32_t>(fields.integer("n", 1, kMaxChoices).value_or(1));
   parse_stream(fields, result);
-  const auto priority = fields.integer("priority", -kMaxPriority, kMaxPriority).value_or(0);
-  result.priority = static_cast<std::int32_t>(std::min<std::int64_t>(priority, limits.max_priority));
-  result.cache_namespace = fields.string("cache_salt").value_or("");
+  result.scheduling = parse_scheduling(fields, limits);
   return result;
 }
 

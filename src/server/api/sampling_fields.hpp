@@ -8,6 +8,7 @@
 #include <inferno/sampling.hpp>
 
 #include "server/api/request_limits.hpp"
+#include "server/api/sse.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace inferno::api {
@@ -15,6 +16,14 @@ namespace inferno::api {
 /// Stop strings are looked for at every token, in every other request's way.
 inline constexpr std::size_t kMaxStops = 16;
 inline constexpr std::size_t kMaxStopBytes = 256;
+
+/// Whose request it is, and how it stands to others.
+struct Scheduling {
+  std::int32_t priority = 0;
+  std::string cache_namespace;
+};
+/// `user`, `priority`, `cache_salt`. Throws ApiError naming the field.
+Scheduling parse_scheduling(const Fields& fields, const RequestLimits& limits);
 
 /// What chat and completions share: how tokens are chosen and where they end.
 struct GenerationFields {
@@ -25,9 +34,8 @@ struct GenerationFields {
   bool ignore_end_tokens = false;
   std::uint32_t n = 1;
   bool stream = false;
-  bool include_usage = false;
-  std::int32_t priority = 0;
-  std::string cache_namespace;
+  StreamUsage usage = StreamUsage::never;
+  Scheduling scheduling;
 };
 
 /// Throws ApiError naming the field. Without a seed one is drawn.

@@ -50,6 +50,7 @@ Tool parse_tool(const Json& value, const std::string& path) {
            "invalid_value");
   }
   function->string("description");
+  tool.strict = function->boolean("strict").value_or(false);
   if (function->object("parameters")) tool.parameters = dump_json(*function->find("parameters"));
   return tool;
 }

@@ -12,6 +12,7 @@ namespace inferno::api {
 struct Tool {
   std::string name;
   std::string parameters;  ///< JSON text of its schema; empty: none was given
+  bool strict = false;     ///< its arguments follow the schema also where a call is not required
 };
 
 /// `tools`: checked, in their order. Throws ApiError for other kinds of tools, for names that are none (up to

@@ -98,6 +98,31 @@ TEST(Chat, ShapeOfAStream) {
   }
 }
 
+TEST(Chat, AStreamCanTellWhatItHasCostSoFar) {
+  Served served(model_that_writes({"<think>", "h", "</think>", "o", "k", "<end>"}));
+  for (const auto& path : {kChat, kCompletions}) {
+    auto body = chat("Hi", {{"n", 2}, {"temperature", 0}});
+    body["prompt"] = "x\n";
+    body["stream_options"] = {{"include_usage", true}, {"continuous_usage_stats", true}};
+    const auto chunks = served.stream(path, body);
+    const auto& whole = chunks.back()["usage"];
+    EXPECT_EQ(whole["completion_tokens"], 12);
+    int before = 0;
+    for (const auto& chunk : chunks) {
+      const auto& usage = chunk["usage"];
+      EXPECT_EQ(usage["prompt_tokens"], whole["prompt_tokens"]);
+      EXPECT_EQ(usage["total_tokens"],
+                usage["prompt_tokens"].get<int>() + usage["completion_tokens"].get<int>());
+      EXPECT_GE(usage["completion_tokens"], before);
+      before = usage["completion_tokens"];
+    }
+    EXPECT_EQ(chunks[chunks.size() - 2]["usage"]["completion_tokens"], whole["completion_tokens"]);
+    // Only together with the usage at the end.
+    body["stream_options"] = {{"continuous_usage_stats", true}};
+    for (const auto& chunk : served.stream(path, body)) EXPECT_FALSE(chunk.contains("usage"));
+  }
+}
+
 TEST(Chat, TheEndAtOnce) {
   Served served(model_that_writes({"<end>"}));
   const auto answer = served.answer(kChat, chat("Hi"));
@@ -123,6 +148,26 @@ TEST(Chat, ThoughtsAreApart) {
     const auto usage = served.answer(kChat, chat("Hi", {{"max_tokens", most}}))["usage"];
     EXPECT_EQ(usage["completion_tokens_details"]["reasoning_tokens"], most);
     EXPECT_EQ(usage["completion_tokens"], most);
+  }
+}
+
+TEST(Chat, TagsAreInNeitherField) {
+  {
+    Served served(model_that_writes({"<think>", "a", "</think>\n<think>b", "</think>", "c", "<end>"}));
+    const auto answer = both(served, chat("Hi"));
+    EXPECT_EQ(answer.reasoning, "a\n\nb");
+    EXPECT_EQ(answer.content, "c");
+  }
+  {
+    Served served(model_that_writes({"o", "</think>", "k", "<think>", "hm", "<end>"}));
+    const auto answer = both(served, chat("Hi"));
+    EXPECT_EQ(answer.reasoning, "hm");
+    EXPECT_EQ(answer.content, "ok");
+    EXPECT_EQ(served.answer(kChat, chat("Hi"))["usage"]["completion_tokens_details"]["reasoning_tokens"], 3);
+  }
+  {
+    Served served(model_that_writes({"o", "</tool_call>", "k", "<end>"}));
+    EXPECT_EQ(both(served, chat("Hi", {{"tools", Json::array({tool("f")})}})).content, "ok");
   }
 }
 

@@ -67,6 +67,33 @@ TEST(Forms, AnyObject) {
   }
 }
 
+TEST(Forms, ASchemaBesideAnyObjectIsFollowed) {
+  Served served(flat_model());
+  for (int seed = 0; seed < 10; ++seed) {
+    const Json more = {{"response_format", {{"type", "json_object"}, {"schema", kTwoKeys}}},
+                       {"seed", seed},
+                       {"max_tokens", 300},
+                       {"enable_thinking", false}};
+    const auto choice = served.answer(kChat, chat("Hi", more))["choices"][0];
+    if (choice["finish_reason"] == "stop") expect_two_keys(choice["message"]["content"]);
+    Json body{{"prompt", "Hi"}};
+    body.update(more);
+    const auto text = served.answer(kCompletions, body)["choices"][0];
+    if (text["finish_reason"] == "stop") expect_two_keys(text["text"]);
+  }
+}
+
+TEST(Forms, WhatSpellsATagInAFormIsText) {
+  Served served(flat_model());
+  const Json schema = {{"const", "<think>a</think>b"}};
+  auto more = schema_format(schema);
+  more.update({{"enable_thinking", false}, {"max_tokens", 100}});
+  const auto message = served.answer(kChat, chat("Hi", more))["choices"][0]["message"];
+  EXPECT_EQ(message["content"], R"("<think>a</think>b")");
+  EXPECT_FALSE(message.contains("reasoning_content"));
+  EXPECT_EQ(join(served.stream(kChat, chat("Hi", more))).content, R"("<think>a</think>b")");
+}
+
 TEST(Forms, WhatCannotBeFollowedIsRefusedWithItsPlace) {
   Served served(flat_model());
   const auto param = [&](const Json& schema) {
@@ -145,6 +172,84 @@ TEST(Forms, MoreWaysThanAreFollowedFailOneRequest) {
   const auto nothing = served.refusal(kChat, chat("Hi", banned));
   EXPECT_EQ(nothing["param"], "logit_bias") << nothing;
   EXPECT_EQ(nothing["code"], "invalid_value");
+}
+
+Json choosy_tool(bool strict) {
+  auto one = tool("f");
+  one["function"]["strict"] = strict;
+  one["function"]["parameters"] = {{"type", "object"},
+                                   {"properties", {{"x", {{"enum", {"a", "b"}}}}}},
+                                   {"required", {"x"}},
+                                   {"additionalProperties", false}};
+  return one;
+}
+
+TEST(Forms, CallsOfStrictToolsFollowTheirSchemas) {
+  Served served(model_that_writes(
+      {"so ", "<tool_call>", R"({"name": "f", "arguments": {"x": 1}})", "</tool_call>", "<end>"}));
+  const auto ask = [&](bool strict, int seed) {
+    const auto body = chat("Hi", {{"tools", Json::array({choosy_tool(strict)})},
+                                  {"enable_thinking", true},
+                                  {"parallel_tool_calls", false},
+                                  {"max_tokens", 300},
+                                  {"seed", seed}});
+    const auto choice = served.answer(kChat, body)["choices"][0];
+    const auto joined = join(served.stream(kChat, body));
+    EXPECT_EQ(joined.content, "so");
+    EXPECT_EQ(choice["message"]["content"], "so");
+    EXPECT_EQ(choice["finish_reason"], "tool_calls") << choice;
+    EXPECT_EQ(joined.calls[0]["function"], choice["message"]["tool_calls"][0]["function"]);
+    return Json::parse(choice["message"]["tool_calls"][0]["function"]["arguments"].get<std::string>())["x"];
+  };
+  EXPECT_EQ(ask(false, 1), 1);
+  for (int seed = 0; seed < 5; ++seed) EXPECT_THAT(ask(true, seed), testing::AnyOf("a", "b"));
+}
+
+TEST(Forms, AnAnswerWithAFormOrACall) {
+  Served served(flat_model());
+  int calls = 0;
+  int texts = 0;
+  for (int seed = 0; seed < 30; ++seed) {
+    auto more = schema_format(kTwoKeys);
+    more.update({{"tools", Json::array({choosy_tool(true), tool("g")})},
+                 {"parallel_tool_calls", false},
+                 {"enable_thinking", false},
+                 {"max_tokens", 300},
+                 {"seed", seed}});
+    const auto choice = served.answer(kChat, chat("Hi", more))["choices"][0];
+    if (choice["finish_reason"] == "length") continue;
+    const auto& message = choice["message"];
+    if (choice["finish_reason"] == "tool_calls") {
+      ++calls;
+      EXPECT_TRUE(message["content"].is_null());
+      const auto& function = message["tool_calls"][0]["function"];
+      const auto arguments = Json::parse(function["arguments"].get<std::string>());
+      EXPECT_TRUE(arguments.is_object());
+      if (function["name"] == "f") {
+        EXPECT_THAT(arguments["x"], testing::AnyOf("a", "b"));
+      }
+    } else {
+      ++texts;
+      EXPECT_FALSE(message.contains("tool_calls"));
+      expect_two_keys(message["content"]);
+    }
+  }
+  EXPECT_GT(calls, 0);
+  EXPECT_GT(texts, 0);
+}
+
+/// A string of an answer that has a form may spell a call.
+TEST(Forms, WhatSpellsACallInAFormIsText) {
+  Served served(flat_model());
+  auto more = schema_format({{"const", R"(<tool_call>{"name":"f"}</tool_call>)"}});
+  more.update({{"tools", Json::array({tool("f")})},
+               {"logit_bias", {{"34", 50}}},
+               {"enable_thinking", false},
+               {"max_tokens", 200}});
+  const auto choice = served.answer(kChat, chat("Hi", more))["choices"][0];
+  EXPECT_EQ(Json::parse(choice["message"]["content"].get<std::string>()),
+            R"(<tool_call>{"name":"f"}</tool_call>)");
+  EXPECT_FALSE(choice["message"].contains("tool_calls"));
 }
 
 TEST(Forms, RequiredAndNamedCalls) {

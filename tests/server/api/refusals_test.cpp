@@ -67,6 +67,7 @@ std::vector<Case> sampling_cases(const std::string& path) {
            {"repetition_penalty", {0, -1, "1"}},
            {"n", {0, -1, 129, 1.5, "1", true}},
            {"seed", {"7", 1.5, true, 18446744073709551616.0, -1e30}},
+           {"user", {5, true, Json::array()}},
            {"max_tokens", {-1, 1.5, "5", true, Json::array()}},
            {"max_completion_tokens", {-1, 1.5, "5"}},
            {"stream", {"true", 1, Json::object()}},
@@ -99,6 +100,18 @@ std::vector<Case> sampling_cases(const std::string& path) {
   add({{"response_format", Json::object()}}, "response_format.type");
   add({{"response_format", {{"type", "xml"}}}}, "response_format.type");
   add({{"response_format", {{"type", "json_schema"}}}}, "response_format.json_schema");
+  const auto schema = Json{{"type", "object"}};
+  add({{"response_format", {{"type", "text"}, {"schema", schema}}}}, "response_format.schema");
+  add({{"response_format", {{"type", "json_object"}, {"schema", "x"}}}}, "response_format.schema");
+  add({{"response_format", {{"type", "json_object"}, {"schema", {{"type", "strnig"}}}}}},
+      "response_format.schema#/type");
+  for (const auto* type : {"text", "json_object"}) {
+    add({{"response_format", {{"type", type}, {"json_schema", {{"schema", schema}}}}}},
+        "response_format.json_schema");
+  }
+  add({{"response_format",
+        {{"type", "json_schema"}, {"schema", schema}, {"json_schema", {{"schema", schema}}}}}},
+      "response_format.schema");
   add({{"response_format", {{"type", "json_schema"}, {"json_schema", {{"name", "x"}}}}}},
       "response_format.json_schema.schema");
   add({{"response_format", {{"type", "json_schema"}, {"json_schema", {{"schema", "x"}}}}}},
@@ -148,6 +161,14 @@ std::vector<Case> chat_cases() {
   add({{"chat_template", "{{ messages }}"}}, "chat_template");
   add({{"enable_thinking", "false"}}, "enable_thinking");
   add({{"reasoning_effort", 1}}, "reasoning_effort");
+  add({{"reasoning_effort", "bogus"}}, "reasoning_effort");
+  add({{"enable_thinking", true}, {"reasoning_effort", "bogus"}}, "reasoning_effort");
+  for (const auto* name :
+       {"range", "namespace", "dict", "cycler", "joiner", "raise_exception", "strftime_now"}) {
+    add({{"chat_template_kwargs", {{name, 1}}}}, "chat_template_kwargs");
+  }
+  const auto strict = Json{{"type", "function"}, {"function", {{"name", "f"}, {"strict", "yes"}}}};
+  add({{"tools", Json::array({strict})}}, "tools[0].function.strict");
   add({{"add_generation_prompt", "x"}}, "add_generation_prompt");
   add({{"parallel_tool_calls", "x"}}, "parallel_tool_calls");
   add({{"modalities", {"text", "audio"}}}, "modalities[1]");
@@ -171,8 +192,19 @@ std::vector<Case> chat_cases() {
   add({{"tools", Json::array({tool("f")})}, {"tool_choice", 1}}, "tool_choice");
   add({{"tools", Json::array({tool("f")})}, {"tool_choice", tool("nope")}}, "tool_choice.function.name");
   add({{"tools", Json::array({tool("f")})}, {"tool_choice", {{"type", "function"}}}}, "tool_choice.function");
-  add({{"tools", Json::array({tool("f")})}, {"response_format", {{"type", "json_object"}}}},
-      "response_format");
+  auto bad_tool = tool("f");
+  bad_tool["function"]["parameters"] = {{"type", "strnig"}};
+  auto bad_strict = bad_tool;
+  bad_strict["function"]["strict"] = true;
+  add({{"tools", Json::array({tool("g"), bad_strict})}}, "tools[1].function.parameters#/type");
+  add({{"tools", Json::array({tool("g"), bad_strict})}, {"response_format", {{"type", "json_object"}}}},
+      "tools[1].function.parameters#/type");
+  for (const auto* choice : {"auto", "required"}) {
+    add({{"tools", Json::array({tool("f")})},
+         {"tool_choice", choice},
+         {"response_format", {{"type", "json_schema"}, {"json_schema", {{"schema", {{"type", "strnig"}}}}}}}},
+        "response_format.json_schema.schema#/type");
+  }
   return cases;
 }
 
@@ -290,6 +322,86 @@ TEST(Refusals, WhatIsOutOfRangeIsToldBothEnds) {
   EXPECT_THAT(message({{"temperature", -1}}), HasSubstr("from 0 to 3.4028235e+38, found -1"));
   EXPECT_THAT(message({{"top_k", -2}}), HasSubstr("from -1 to"));
   EXPECT_THAT(message({{"n", 0}}), HasSubstr("from 1 to 128, found 0"));
+}
+
+TEST(Refusals, WhatIsWrongInMessagesHasItsCode) {
+  const auto with = [](Json member) {
+    Json message{{"role", "assistant"}, {"content", "x"}};
+    message.update(member);
+    return Json{{"messages", Json::array({message})}};
+  };
+  const auto call = [&](Json one) { return with({{"tool_calls", Json::array({std::move(one)})}}); };
+  const Json function{{"name", "f"}, {"arguments", "{}"}};
+  struct Coded {
+    Json body;
+    std::string param, code;
+  };
+  for (const auto& [body, param, code] : {
+           Coded{{{"messages", "x"}}, "messages", "invalid_type"},
+           Coded{{{"messages", Json::array({Json::array()})}}, "messages[0]", "invalid_type"},
+           Coded{with({{"content", Json::array({"a"})}}), "messages[0].content[0]", "invalid_type"},
+           Coded{with({{"tool_calls", 5}}), "messages[0].tool_calls", "invalid_type"},
+           Coded{with({{"name", 5}}), "messages[0].name", "invalid_type"},
+           Coded{with({{"tool_call_id", 5}}), "messages[0].tool_call_id", "invalid_type"},
+           Coded{with({{"role", nullptr}}), "messages[0].role", "missing"},
+           Coded{with({{"role", "user"}, {"content", nullptr}}), "messages[0].content", "missing"},
+           Coded{with({{"role", "robot"}}), "messages[0].role", "invalid_value"},
+           Coded{with({{"audio", {{"id", "x"}}}}), "messages[0].audio", "unsupported"},
+           Coded{call({{"id", 7}, {"function", function}}), "messages[0].tool_calls[0].id", "invalid_type"},
+           Coded{call({{"type", 5}, {"function", function}}), "messages[0].tool_calls[0].type",
+                 "invalid_type"},
+           Coded{call({{"type", "custom"}, {"custom", function}}), "messages[0].tool_calls[0].type",
+                 "unsupported"},
+           Coded{call({{"id", "x"}}), "messages[0].tool_calls[0].function", "missing"},
+       }) {
+    const auto error = served().refusal(kChat, body);
+    EXPECT_EQ(error["param"], param) << error;
+    EXPECT_EQ(error["code"], code) << error;
+  }
+  const auto thinking = chat("Hi", {{"chat_template_kwargs", {{"enable_thinking", 1}}}});
+  EXPECT_EQ(served().refusal(kChat, thinking)["code"], "invalid_type");
+}
+
+/// What was sent, and not the nearest number that fits somewhere.
+TEST(Refusals, NumbersAreToldAsTheyWereSent) {
+  const std::string large = "1" + std::string(30, '0');
+  for (const auto& [path, members] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {kChat,
+            {R"("n":%)", R"("priority":%)", R"("stop_token_ids":[%])", R"("logprobs":true,"top_logprobs":%)",
+             R"("logit_bias":{"5":%})", R"("seed":%)"}},
+           {kCompletions, {R"("logprobs":%)", R"("best_of":%)", R"("prompt":[%])"}},
+           {kEmbeddings, {R"("priority":%)", R"("dimensions":%)"}}}) {
+    for (auto member : members) {
+      member.replace(member.find('%'), 1, large);
+      const std::string input =
+          path == kChat ? R"("messages":[{"role":"user","content":"x"}])" : R"("prompt":"x","input":"x")";
+      const auto reply = served().ask_text(path, "{" + input + "," + member + "}");
+      EXPECT_EQ(reply.status, 400U) << member;
+      const std::string message = reply.json()["error"]["message"];
+      EXPECT_THAT(message, HasSubstr("found " + large)) << member;
+    }
+  }
+  const std::string digits(200, '7');
+  const auto reply = served().ask_text(kCompletions, R"({"prompt":"x","n":)" + digits + "}");
+  EXPECT_THAT(reply.body, HasSubstr("(200 digits)"));
+  EXPECT_LT(reply.body.size(), 500U);
+}
+
+TEST(Refusals, SeedsHave64Bits) {
+  const auto answer = [](const std::string& seed) {
+    return served().ask_text(kCompletions, R"({"prompt":"x","max_tokens":1,"seed":)" + seed + "}");
+  };
+  for (const auto* seed : {"18446744073709551615", "9223372036854775808", "9223372036854775807",
+                           "-9223372036854775808", "-2", "0", "1e3"}) {
+    EXPECT_EQ(answer(seed).status, 200U) << seed;
+  }
+  for (const auto* seed : {"18446744073709551616", "18446744073709551621", "-9223372036854775809",
+                           "1000000000000000000000000000000", "1e30", "-1e30"}) {
+    const auto reply = answer(seed);
+    EXPECT_EQ(reply.status, 400U) << seed;
+    EXPECT_EQ(reply.json()["error"]["param"], "seed");
+    EXPECT_EQ(reply.json()["error"]["code"], "out_of_range");
+  }
 }
 
 TEST(Refusals, UnknownModels) {

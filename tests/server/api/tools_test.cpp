@@ -124,6 +124,31 @@ TEST(Tools, ArgumentsThatAreNoJsonMakeNoCall) {
   }
 }
 
+TEST(Tools, WhatIsNoCallOfAFunctionIsContent) {
+  for (const std::string block : {R"({"name":"f", "parameters": {"x":1}})",
+                                  R"({"name":"f", "arguments": null})", R"({"name":"f", "arguments": [1]})",
+                                  R"({"name":"f", "arguments": "5"})", R"({"name":"", "arguments": {}})"}) {
+    Served served(model_that_writes({"<tool_call>", block, "</tool_call>", "<end>"}));
+    const auto choice = served.answer(kChat, with_tools())["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "stop");
+    EXPECT_FALSE(choice["message"].contains("tool_calls")) << choice;
+    EXPECT_EQ(choice["message"]["content"], block);
+    const auto joined = join(served.stream(kChat, with_tools()));
+    EXPECT_EQ(joined.finish_reasons.front(), "stop");
+    EXPECT_EQ(joined.content, block);
+    EXPECT_TRUE(joined.calls.empty()) << joined.calls;
+  }
+}
+
+/// Whoever asked is told what the model called for, and can say so to it.
+TEST(Tools, AFunctionThatWasNotDeclaredIsStillACall) {
+  Served served(model_that_writes(
+      script({"<tool_call>", "{\"name\": \"other\", \"arguments\": {}}", "</tool_call>", "<end>"})));
+  const auto choice = served.answer(kChat, with_tools())["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["name"], "other");
+}
+
 TEST(Tools, ADraftInTheThoughtsStaysThere) {
   Served served(
       model_that_writes(script({"<think>", "\n", "<tool_call>", "{\"name\": \"f\", \"arguments\": {}}",
