@@ -125,7 +125,7 @@ withServer('a chat with the model that ships with the project', () => tale, [], 
       assert.deepEqual(body, {
         model, messages: [{role: 'system', content: 'Be brief.'}, {role: 'user', content: 'Hello'}],
         temperature: 0, top_p: 0.9, top_k: 40, min_p: 0.05, seed: 11, max_completion_tokens: 7,
-        chat_template_kwargs: {enable_thinking: false}, stream: true, stream_options: {include_usage: true},
+        chat_template_kwargs: {enable_thinking: false}, stream: true, stream_options: {include_usage: true, continuous_usage_stats: true},
       });
       await finished(page);
       assert.match(await answers(page).locator('.figures').textContent(), /cut off.*7 tokens/);
@@ -342,9 +342,11 @@ withServer('a model without an end', () => scripted('brooding'), [], (it) => {
       assert.notEqual(await answers(page).locator('details').getAttribute('open'), null);
       assert.equal(await answers(page).locator('summary').textContent(), 'Thinking…');
       assert.equal(await answers(page).getAttribute('aria-busy'), 'true');
+      assert.match(await answers(page).locator('.progress').textContent(), /^\d+ tokens?/);
       await page.keyboard.press('Escape');
       await finished(page);
-      assert.match(await answers(page).locator('.figures').textContent(), /^stopped/);
+      assert.match(await answers(page).locator('.figures').textContent(),
+        /^stopped · \d+ tokens? · [\d.,]+ tokens\/s · first after/);
       await it.server.idle();
     });
   });

@@ -80,7 +80,7 @@ export async function* chat(body, {key, signal}) {
   const response = await ask('/v1/chat/completions', {
     method: 'POST',
     headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify({...body, stream: true, stream_options: {include_usage: true}}),
+    body: JSON.stringify({...body, stream: true, stream_options: {include_usage: true, continuous_usage_stats: true}}),
     key,
     signal,
   });

@@ -108,7 +108,8 @@ function take(message, chunk, timing) {
     message.usage = {
       prompt: Number(chunk.usage.prompt_tokens) || 0,
       completion: Number(chunk.usage.completion_tokens) || 0,
-      cached: Number(chunk.usage.prompt_tokens_details?.cached_tokens) || 0,
+      // Known at the end only.
+      cached: chunk.usage.prompt_tokens_details?.cached_tokens ?? null,
     };
   }
   const choice = chunk.choices?.[0];
@@ -117,8 +118,11 @@ function take(message, chunk, timing) {
   const {reasoning_content: reasoning, content} = choice.delta ?? {};
   if (!reasoning && !content) return;
   const now = performance.now();
+  const tokens = message.usage?.completion ?? 0;
   timing.first ??= now;
+  timing.firstTokens ??= tokens;
   timing.last = now;
+  timing.lastTokens = tokens;
   if (reasoning) message.reasoning = (message.reasoning ?? '') + reasoning;
   if (content) {
     if (!message.content && message.reasoning) message.timing.thinking = now - timing.first;
@@ -131,9 +135,12 @@ function measure(message, timing) {
   const end = performance.now();
   if (timing.first === null) return;
   message.timing.first = timing.first - timing.begin;
-  // What comes in one piece says nothing about the time between its tokens.
+  // Of the first piece's tokens nobody saw how long they took. What comes in one piece says nothing about the
+  // time between its tokens.
   const writing = timing.last - timing.first;
-  message.timing.writing = writing > 20 ? writing : end - timing.begin;
+  const isLong = writing > 20;
+  message.timing.writing = isLong ? writing : end - timing.begin;
+  message.timing.written = isLong ? timing.lastTokens - timing.firstTokens : timing.lastTokens;
 }
 
 async function answer() {
@@ -156,10 +163,11 @@ async function answer() {
   let frame = 0;
   const draw = () => {
     frame = 0;
+    measure(message, timing);
     turn.update({isRunning: running === own, isLast: true});
     if (follows) toEnd();
   };
-  const timing = {begin: performance.now(), first: null, last: null};
+  const timing = {begin: performance.now(), first: null, firstTokens: null, last: null, lastTokens: 0};
   let failure = null;
   try {
     for await (const chunk of chat(request, {key: apiKey.value, signal: controller.signal})) {

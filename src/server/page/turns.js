@@ -26,9 +26,10 @@ export function figuresOf({usage, timing, finish, stopped}) {
   if (stopped) parts.push('stopped');
   if (finish === 'length') parts.push('cut off: no more tokens are allowed');
   if (usage) parts.push(counted(usage.completion, 'token'));
-  if (usage && timing?.writing > 0) parts.push(`${small.format(usage.completion / (timing.writing / 1000))} tokens/s`);
+  const written = timing?.written ?? usage?.completion;
+  if (written > 0 && timing?.writing > 0) parts.push(`${small.format(written / (timing.writing / 1000))} tokens/s`);
   if (timing?.first != null) parts.push(`first after ${duration(timing.first)}`);
-  if (usage) parts.push(`${number.format(usage.cached)} of ${counted(usage.prompt, 'prompt token')} from the cache`);
+  if (usage?.cached != null) parts.push(`${number.format(usage.cached)} of ${counted(usage.prompt, 'prompt token')} from the cache`);
   return parts.join(' · ');
 }
 
@@ -105,7 +106,8 @@ export class AnswerTurn {
     else this.#waiting.remove();
     this.node.setAttribute('aria-busy', String(isRunning));
     this.#tools.replaceChildren();
-    if (!isRunning) this.#showTools(isLast);
+    if (isRunning) this.#showProgress();
+    else this.#showTools(isLast);
   }
 
   #updateThoughts(isRunning) {
@@ -130,6 +132,12 @@ export class AnswerTurn {
       this.#thinking.open = false;
       this.#foldsItself = false;
     }
+  }
+
+  #showProgress() {
+    const figures = figuresOf(this.#message);
+    // Not read out: it changes with every token.
+    if (figures) this.#tools.append(element('span', {class: 'progress', 'aria-hidden': 'true'}, figures));
   }
 
   #showTools(isLast) {
