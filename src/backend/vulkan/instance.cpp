@@ -19,6 +19,10 @@ constexpr std::uint32_t kVersion = VK_API_VERSION_1_2;
 
 std::atomic<std::uint64_t> messages = 0;  // a driver may report from a thread of its own
 
+/// The first instance that nobody needed any more, kept to the end of the process. Without any the loader
+/// unloads the drivers, and NVIDIA's, loaded about twenty times, is not found the next time.
+std::atomic<VkInstance> kept = nullptr;
+
 int rank(VkPhysicalDeviceType type) {
   switch (type) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
@@ -172,8 +176,12 @@ Instance::Instance(const InstanceOptions& options) {
 }
 
 Instance::~Instance() {
-  if (messenger_ != VkDebugUtilsMessengerEXT{}) functions_.destroy_messenger(instance_, messenger_, nullptr);
-  if (instance_ != nullptr) functions_.destroy_instance(instance_, nullptr);
+  if (instance_ == nullptr) return;
+  const bool is_watched = messenger_ != VkDebugUtilsMessengerEXT{};  // its end, too
+  if (is_watched) functions_.destroy_messenger(instance_, messenger_, nullptr);
+  VkInstance none = nullptr;
+  if (is_watched || !kept.compare_exchange_strong(none, instance_))
+    functions_.destroy_instance(instance_, nullptr);
 }
 
 void Instance::find_devices() {
