@@ -69,6 +69,7 @@ TEST(Leaving, BeforeAnythingHasHappened) {
 TEST(Leaving, WhileThePromptIsQueuedOrRun) {
   auto options = long_context();
   options.max_rows = 1;
+  options.buffered_tokens = 100'000;  // or the second would run while the first one's thread is late to read
   Served served(endless(), options);
   const auto running = served.post(kChat, chat("Hi", {{"max_tokens", 90'000}}));
   ASSERT_TRUE(eventually([&] { return served.engine().metrics().decoding == 1; }));
