@@ -201,10 +201,18 @@ async def settled(port):
         await asyncio.sleep(0.2)
 
 
-def process_state(process):
+def resident_megabytes(process):
     with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-        megabytes = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS:"))
-    return len(os.listdir(f"/proc/{process.pid}/fd")), megabytes
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS:"))
+
+
+async def open_files(process, expected, patience):
+    """How many file descriptors the server has, once they are as few as expected or `patience` seconds are over: it
+    closes a connection a moment after its client does."""
+    end = time.monotonic() + patience
+    while (files := len(os.listdir(f"/proc/{process.pid}/fd"))) > expected and time.monotonic() < end:
+        await asyncio.sleep(0.1)
+    return files
 
 
 async def start(server, options):
@@ -241,9 +249,9 @@ async def run(arguments):
             return await settled(port)
 
         await round_of(min(5, arguments.seconds / 4))
-        files, megabytes = process_state(process)
+        files, megabytes = await open_files(process, 0, patience=1), resident_megabytes(process)
         counters = await round_of(arguments.seconds)
-        files_after, megabytes_after = process_state(process)
+        files_after, megabytes_after = await open_files(process, files, patience=20), resident_megabytes(process)
         print(f"requests: {counts}")
         print({name: int(value) for name, value in counters.items() if name.endswith("_total")})
         print(f"file descriptors: {files} -> {files_after}; memory: {megabytes:.0f} -> {megabytes_after:.0f} MB")
