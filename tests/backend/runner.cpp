@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
 #include <numeric>
 
 #include "backend/registry.hpp"
+#include "platform/available_memory.hpp"
 
 namespace inferno::test {
 
@@ -204,6 +207,16 @@ std::filesystem::path shipped_model() {
 
 std::filesystem::path model_path(const std::string& name) {
   return name == "tale" ? shipped_model() : golden(name + ".gguf");
+}
+
+std::string no_room_for_large_model() {
+  constexpr std::uint64_t kDisk = 1'500'000'000;
+  constexpr std::uint64_t kMemory = 4'000'000'000;
+  const auto disk = std::filesystem::space(std::filesystem::temp_directory_path()).available;
+  if (disk < kDisk) return fmt::format("{} bytes are free for temporary files, expected {}", disk, kDisk);
+  const auto memory = available_memory().value_or(kMemory);
+  if (memory < kMemory) return fmt::format("{} bytes of memory are free, expected {}", memory, kMemory);
+  return {};
 }
 
 }  // namespace inferno::test

@@ -62,6 +62,10 @@ using Ids = std::vector<std::int32_t>;
 Logits run_rows(Executor& executor, const LoadedModel& model, const std::vector<Ids>& rows, std::size_t chunk,
                 std::uint32_t block_size = 64);
 
+/// Why a model of Qwen3-0.6B's shape is not made here, a file of 640 MB that is packed in memory more than
+/// once; empty if there is room.
+std::string no_room_for_large_model();
+
 /// A model with formats mixed within a layer.
 RandomModel mixed_formats();
 

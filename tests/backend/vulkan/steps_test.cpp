@@ -163,6 +163,7 @@ TEST(VulkanStep, AsksTheDeviceOncePerToken) {
 #ifndef INFERNO_SANITIZED
 /// The shape of the real one: its head is larger than lavapipe binds at once.
 TEST(VulkanStep, EqualsTheCpuInTheShapeOfQwen3) {
+  if (const auto reason = no_room_for_large_model(); !reason.empty()) GTEST_SKIP() << reason;
   const TemporaryFile file;
   synthesize(SynthOptions(), file.path());  // 0.6B
   const LoadedModel model(file.path());
