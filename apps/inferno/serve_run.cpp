@@ -110,7 +110,6 @@ int serve(ServeSettings settings) {
   service.set_counters([&server] { return server.counters(); });
 
   settings.engine.prefix_cache = !settings.no_prefix_cache;
-  const auto threads = settings.engine.threads;
   ServingEngine engine(model, std::move(settings.engine));
   api::ApiOptions api_options;
   api_options.model_name = name;
@@ -121,7 +120,7 @@ int serve(ServeSettings settings) {
   const Shutdown shutdown(server, service);
 
   const auto metrics = engine.metrics();
-  report_threads(metrics.backend, threads);
+  report_threads(metrics.backend, engine.options().threads);
   log().info("serving {} on {} ({}): context {}, {} cache blocks of {}, {} requests at once and {} waiting",
              name, metrics.backend, metrics.device, metrics.context_limit, metrics.blocks_total,
              metrics.block_size, metrics.max_rows, metrics.max_queue);

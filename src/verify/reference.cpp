@@ -205,7 +205,7 @@ class Reference {
     const std::size_t size = config_.head_dim;
     const std::size_t group = config_.heads / config_.kv_heads;
     Rows mixed(query.count, query.width);
-    std::vector<double> weight(query.count);
+    std::vector<double> weight(query.count), rounded;
     for (std::size_t head = 0; head < config_.heads; ++head) {
       const auto kv_offset = head / group * size;
       for (std::size_t i = 0; i < query.count; ++i) {
@@ -220,9 +220,11 @@ class Reference {
         auto* target = mixed.row(i) + head * size;
         for (std::size_t first = 0; first < size; first += kRoundedBlock) {
           const auto end = std::min(size, first + kRoundedBlock);
-          auto factor = weight;
-          if (roundings_.attention_weights)
-            round_weights(factor, i + 1, value, kv_offset + first, end - first);
+          if (roundings_.attention_weights) {
+            rounded = weight;
+            round_weights(rounded, i + 1, value, kv_offset + first, end - first);
+          }
+          const auto& factor = roundings_.attention_weights ? rounded : weight;
           for (std::size_t j = 0; j <= i; ++j) {
             for (auto e = first; e < end; ++e) target[e] += factor[j] / sum * value.row(j)[kv_offset + e];
           }
