@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <random>
 
+#include "backend/registry.hpp"
 #include "common/command_line.hpp"
 #include "platform/cpu_budget.hpp"
 #include "platform/log.hpp"
@@ -57,7 +58,7 @@ void EngineOptionGroup::add_to(CLI::App& command) {
 }
 
 void report_threads(std::string_view backend, std::uint32_t asked) {
-  if (backend != "pool" && backend != "parallel" && backend != "hybrid") return;
+  if (!takes_threads(backend)) return;
   log().info("{}", choose_threads(asked, cpu_budget()).reason);
 }
 

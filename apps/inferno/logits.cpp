@@ -9,8 +9,8 @@
 #include "engine/logits_hash.hpp"
 #include "engine/model_parts.hpp"
 #include "kv/sequence_cache.hpp"
+#include "model/training_length.hpp"
 #include "npy.hpp"
-#include "platform/log.hpp"
 #include "platform/terminal.hpp"
 #include "step/plan.hpp"
 
@@ -54,10 +54,7 @@ std::vector<std::int32_t> prompt_ids(const LogitsOptions& options, const Model& 
     throw UsageError(
         fmt::format("{} tokens were given, the context holds {}; raise --ctx", ids.size(), limit));
   }
-  if (ids.size() > model.context_length()) {
-    log().warn("{} tokens were given, {} was trained on {}", ids.size(), model.name(),
-               model.context_length());
-  }
+  warn_beyond_training(model.parts().loaded.config, ids.size());
   return ids;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <string>
 #include <string_view>
+#include <string_view>
 #include <vector>
 
 #include "common/generate_run.hpp"
@@ -40,25 +41,25 @@ Arguments parse(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto& word = words[i];
     const bool has_next = i + 1 < words.size();
-    if (options_end) {
-      positional.push_back(word);
-    } else if (word == "--") {
+    const auto is = [&](std::string_view option) { return !options_end && word == option; };
+    const auto begins = [&](std::string_view option) { return !options_end && word.starts_with(option); };
+    if (is("--")) {
       options_end = true;
-    } else if (word == "--kv") {
+    } else if (is("--kv")) {
       // Its value is optional: the word after it is one only if it names a kind.
       if (has_next && is_kv_kind(words[i + 1])) {
         arguments.engine.kv = words[++i];
       } else if (has_next) {
         after_kv = words[i + 1];
       }
-    } else if (word.starts_with("--kv=")) {
+    } else if (begins("--kv=")) {
       arguments.engine.kv = word.substr(5);
-    } else if (word == "--backend") {
+    } else if (is("--backend")) {
       if (!has_next) throw inferno::UsageError("--backend needs a name");
       arguments.engine.backend = words[++i];
-    } else if (word.starts_with("--backend=")) {
+    } else if (begins("--backend=")) {
       arguments.engine.backend = word.substr(10);
-    } else if (word.starts_with("--") && positional.empty()) {
+    } else if (begins("--") && positional.empty()) {
       throw inferno::UsageError(fmt::format("unknown option {}", word));
     } else {
       positional.push_back(word);

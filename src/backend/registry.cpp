@@ -39,6 +39,7 @@ struct Backend {
   BackendStatus (*probe)(std::string_view name);
   Offer (*create)(const LoadedModel& model, const BackendOptions& options);
 
+  bool takes_threads() const { return runs == Runs::on_threads || runs == Runs::on_threads_and_device; }
   bool has_devices() const { return runs == Runs::on_device || runs == Runs::on_threads_and_device; }
 };
 
@@ -151,6 +152,11 @@ std::string known_names() {
 }
 
 }  // namespace
+
+bool takes_threads(std::string_view backend) {
+  const Backend* found = find_backend(backend);
+  return found != nullptr && found->takes_threads();
+}
 
 BackendChoice::BackendChoice(std::string_view name, const LoadedModel& model, const BackendOptions& options)
     : name_(name), model_(&model), options_(options) {

@@ -41,6 +41,9 @@ struct BackendStatus {
 /// Every backend name a user may give, in the order of the documentation, with what it would run on here.
 std::vector<BackendStatus> list_backends();
 
+/// Whether a backend of that name takes as many threads as it is told; false for a choice between backends.
+bool takes_threads(std::string_view backend);
+
 struct Backend;  // registry.cpp
 
 /// The backends that a name stands for, asked one after the other until one can do what is wanted: several

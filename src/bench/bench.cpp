@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/trace.hpp"
-#include "platform/log.hpp"
+#include "model/training_length.hpp"
 #include "platform/terminal.hpp"
 #include "step/plan.hpp"
 
@@ -270,10 +270,7 @@ void check(const Workload& workload, const ModelConfig& config, const Capabiliti
     throw UsageError(fmt::format("bench: --gen {} at depth {} needs {} positions, {} holds {}", workload.gen,
                                  depth, depth + workload.gen, source, limit));
   }
-  if (workload.context > config.context_length) {
-    log().warn("a context of {} positions was asked for, {} was trained on {}", workload.context, config.name,
-               config.context_length);
-  }
+  warn_beyond_training(config, workload.context);
   if (workload.steps_per_submit > 1 && workload.kv == KvKind::none) {
     throw UsageError(fmt::format("bench: {} steps per submission need a cache; use --kv basic or --kv paged",
                                  workload.steps_per_submit));

@@ -9,6 +9,7 @@
 #include "engine/generation_loop.hpp"
 #include "engine/model_parts.hpp"
 #include "engine/prompt.hpp"
+#include "model/training_length.hpp"
 #include "platform/log.hpp"
 #include "step/plan.hpp"
 
@@ -57,13 +58,7 @@ struct Engine::State {
         kv_kind(parse_kv_kind(options.kv)),
         choice(choice_of(options.backend, options.device)) {
     check_options(options, kv_kind);
-    const auto& config = model.parts().loaded.config;
-    if (options.context > config.context_length) {
-      log().warn(
-          "a context of {} positions was asked for, {} was trained on {}: expect the text to fall apart "
-          "beyond",
-          options.context, config.name, config.context_length);
-    }
+    warn_beyond_training(model.parts().loaded.config, options.context);
     executor = choice.next();
     look_at_executor();
     if (!choice.may_go_on()) choice.settle();

@@ -13,6 +13,7 @@
 #include "engine/prompt.hpp"
 #include "engine/request_channel.hpp"
 #include "engine/serving_loop.hpp"
+#include "model/training_length.hpp"
 #include "platform/cpu_budget.hpp"
 #include "platform/log.hpp"
 #include "sampling/philox.hpp"
@@ -99,12 +100,7 @@ struct ServingEngine::State {
     const auto& loaded = model.parts().loaded;
     const bool whole_context = options.context != 0;
     if (options.context == 0) options.context = loaded.config.context_length;
-    if (options.context > loaded.config.context_length) {
-      log().warn(
-          "a context of {} positions was asked for, {} was trained on {}: expect the text to fall apart "
-          "beyond",
-          options.context, loaded.config.name, loaded.config.context_length);
-    }
+    warn_beyond_training(loaded.config, options.context);
     std::string shrunk;
     const auto reserve = [&](Executor& candidate) {
       limits = limits_for(options, whole_context, candidate, shrunk);

@@ -50,7 +50,7 @@ CodePointSet CodePointSet::complement() const {
     next = range.last + 1;
   }
   if (next <= kLastCodePoint) out.push_back({next, kLastCodePoint});
-  return CodePointSet(std::move(out));
+  return CodePointSet(out);
 }
 
 }  // namespace inferno::grammar

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <new>
-#include <type_traits>
 #include <unordered_map>
 
 #include "engine/token_constraint.hpp"
@@ -41,8 +40,8 @@ const Frame* const* FrameArena::add_parents(std::span<const Frame* const> parent
 
 /// Frames and pointers have the same alignment, and sizes that are multiples of it.
 void* FrameArena::allocate(std::size_t bytes) {
-  static_assert(std::alignment_of_v<Frame> == std::alignment_of_v<const Frame*> &&
-                sizeof(Frame) % alignof(Frame) == 0);
+  constexpr std::size_t kAlignment = alignof(const Frame*);
+  static_assert(alignof(Frame) == kAlignment && sizeof(Frame) % kAlignment == 0);
   while (mark_.block < blocks_.size() && mark_.used + bytes > blocks_[mark_.block].size) {
     ++mark_.block;
     mark_.used = 0;

@@ -205,7 +205,8 @@ class Reference {
     const std::size_t size = config_.head_dim;
     const std::size_t group = config_.heads / config_.kv_heads;
     Rows mixed(query.count, query.width);
-    std::vector<double> weight(query.count), rounded;
+    std::vector<double> weight(query.count);
+    std::vector<double> rounded;
     for (std::size_t head = 0; head < config_.heads; ++head) {
       const auto kv_offset = head / group * size;
       for (std::size_t i = 0; i < query.count; ++i) {

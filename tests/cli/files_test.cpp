@@ -167,7 +167,7 @@ TEST(Logits, TheContextBoundsTheIds) {
   EXPECT_THAT(refused.err, HasSubstr("1025 tokens were given, the context holds 1024; raise --ctx"));
   const auto beyond = run_inferno({"logits", "--ids", ids, "--out", path, "--ctx", "2000"});
   EXPECT_EQ(beyond.code, 0);
-  EXPECT_THAT(beyond.err, HasSubstr("1025 tokens were given, tale-12m was trained on 1024"));
+  EXPECT_THAT(beyond.err, HasSubstr("1025 positions were asked for, tale-12m was trained on 1024"));
 }
 
 TEST(Synth, WritesAModelThatRunsTheSameBytesForTheSameSeed) {

@@ -18,8 +18,7 @@ bool is_second(const Fields& fields, std::string_view name, std::string_view fir
   if (*word == first) return false;
   if (*word == second) return true;
   refuse(fields.path_of(name),
-         fmt::format("expected \"{}\" or \"{}\", found {}", first, second, quote(*word, 40)),
-         "invalid_value");
+         fmt::format(R"(expected "{}" or "{}", found {})", first, second, quote(*word, 40)), "invalid_value");
 }
 
 }  // namespace

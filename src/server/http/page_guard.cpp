@@ -43,8 +43,8 @@ bool is_in(const std::vector<std::string>& names, std::string_view name) {
 
 }  // namespace
 
-PageGuard::PageGuard(std::string host, const std::vector<std::string>& origins) : origins_(origins) {
-  all_ = is_in(origins_, "*");
+PageGuard::PageGuard(std::string host, const std::vector<std::string>& origins)
+    : origins_(origins), all_(is_in(origins_, "*")) {
   names_.push_back(std::move(host));
   for (const auto& origin : origins_) names_.emplace_back(name_of(authority_of(origin)));
 }

@@ -29,7 +29,7 @@ class PageGuard {
 
   std::vector<std::string> origins_;
   std::vector<std::string> names_;
-  bool all_ = false;
+  bool all_;  // "*" is one of the origins
 };
 
 }  // namespace inferno::http
