@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <string>
 #include <string_view>
-#include <string_view>
 #include <vector>
 
 #include "common/generate_run.hpp"
