@@ -107,7 +107,7 @@ void run(Device& device, const std::string& only) {
   Bench bench(device, only);
   const auto& can = device.capabilities();
   fmt::print("{}: subgroups of {}, integer dot {}, attention at once {}\n", can.name, can.subgroup_size,
-             can.integer_dot, device.has(Kernel::attend_one));
+             can.integer_dot, device.has(Kernel::attend_one_128));
 
   // A chain of little.
   const auto x = bench.floats(256 * 1024);
@@ -222,13 +222,13 @@ void run(Device& device, const std::string& only) {
   const AttendOneConstants attend{kHeads, kKvHeads,     kHead,    kHead,        4096,
                                   2048,   3072,         kBlock,   splits,       0,
                                   2048,   1.0F / kHead, kEpsilon, 0.088388346F, kWriteFloats};
-  for (const std::uint32_t depth : {0U, 100U, 255U, 511U, 4096U, 32767U}) {
+  for (const std::uint32_t depth : {0U, 100U, 255U, 511U, 2100U, 4150U, 8150U, 32767U}) {
     const auto tiles = bench.words({0, 1, depth, 0});
     const auto slots = bench.words({depth / kBlock, depth % kBlock});
     const auto attention_grid = bench.words({depth / kBlock + 1, kKvHeads, 1, 0});
     const auto encode_attention = [&](Recorder& recorder, std::uint32_t i) {
       recorder.dispatch_indirect(
-          Kernel::attend_one,
+          Kernel::attend_one_128,
           {*qkv, *query_norm, *query_norm, *rope, *slots, *caches[i % caches.size()], *tables, *tiles,
            *statistics, *outputs, *done, *activated, *to_quants, *to_scales},
           attend, *attention_grid);

@@ -6,11 +6,12 @@
 #include "backend/gpu/encode_step.hpp"
 
 namespace inferno::gpu {
-/// Every row has one token, so that tile t is token t. Keys lie at multiples of 16 bytes.
+/// Every row has one token, so that tile t is token t. Keys lie at multiples of 16 bytes; where heads have
+/// 128 elements, fours of positions in a cache block.
 bool StepEncoder::attends_at_once(std::size_t layer, const StepShape& shape) const {
   return buffers_.fuses.attend_at_once(weights_.layers()[layer], config_) && shape.groups.size() == 1 &&
          shape.groups[0].tiles == shape.tokens &&
-         cache_.layout().block_size * (config_.head_dim / 32) % 4 == 0;
+         cache_.layout().block_size * (config_.head_dim / 32) % (config_.head_dim == 128 ? 16 : 4) == 0;
 }
 
 void StepEncoder::norm_project(const Slice& norm_weight, const Projection& projection, const Buffer& y) {
@@ -91,7 +92,7 @@ void StepEncoder::attend_one(std::size_t layer, const StepShape& shape, std::uin
       .softmax_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim))),
       .write = forms};
   recorder_.dispatch_indirect(
-      Kernel::attend_one,
+      Fusions::attention_kernel(config_),
       {*buffers_.qkv, weights.query_norm, weights.key_norm, *buffers_.rope, *buffers_.slots,
        cache_.layer(layer), *buffers_.tables, *buffers_.tiles, *buffers_.statistics, *buffers_.split_outputs,
        *buffers_.splits_done, *buffers_.mixed.floats, *buffers_.mixed.quants, *buffers_.mixed.scales},

@@ -42,6 +42,11 @@ bool Fusions::attend_at_once(const DeviceLayer& layer, const ModelConfig& config
          all_int8(layer.attention_output);
 }
 
+Kernel Fusions::attention_kernel(const ModelConfig& config) {
+  const bool usual = config.head_dim == 128 && config.heads / config.kv_heads <= kFused128Group;
+  return usual ? Kernel::attend_one_128 : Kernel::attend_one;
+}
+
 Kernel embed_kernel(WeightKind kind) {
   switch (kind) {
     case WeightKind::q8:
@@ -84,7 +89,7 @@ std::vector<Kernel> step_kernels(const Device& device, const ModelConfig& config
       want(Kernel::quantize_matvec_q8);
     }
     if (fuses.activate_after_product(layer, config)) want(Kernel::matmul_swiglu_q8);
-    if (fuses.attend_at_once(layer, config)) want(Kernel::attend_one);
+    if (fuses.attend_at_once(layer, config)) want(Fusions::attention_kernel(config));
   }
   want_products(weights.lm_head());
   return kernels;

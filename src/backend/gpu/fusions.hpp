@@ -25,6 +25,8 @@ struct Fusions {
   bool activate_after_product(const DeviceLayer& layer, const ModelConfig& config) const;
   /// Whether attention of rows of one token each is one kernel, if the cache's blocks allow it.
   bool attend_at_once(const DeviceLayer& layer, const ModelConfig& config) const;
+  /// The kernel for it.
+  static Kernel attention_kernel(const ModelConfig& config);
 };
 
 /// The kernel that looks tokens up in an embedding of a kind.

@@ -30,6 +30,9 @@ const uint kMatvecTokens = 8U;
 const uint kFusedThreads = 256U;
 /// Longest head that attend_one takes.
 const uint kFusedHead = 128U;
+/// Most query heads of a KV head that attend_one_128 takes. With more its shared memory would be too much for
+/// two workgroups on a multiprocessor of NVIDIA's.
+const uint kFused128Group = 5U;
 /// Rows and tokens of a tile of the matrix-matrix kernels: one workgroup.
 const uint kMatmulRows = 64U;
 const uint kMatmulTokens = 64U;

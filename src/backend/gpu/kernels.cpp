@@ -34,6 +34,7 @@ constexpr std::array<KernelInfo, kKernelCount> kKernels = {{
     {"attend", 7, sizeof(AttendConstants)},
     {"merge", 6, sizeof(MergeConstants)},
     {"attend_one", 14, sizeof(AttendOneConstants)},
+    {"attend_one_128", 14, sizeof(AttendOneConstants)},
     {"swiglu", 4, sizeof(SwigluConstants)},
     {"add", 2, sizeof(AddConstants)},
     {"gather", 3, sizeof(GatherConstants)},

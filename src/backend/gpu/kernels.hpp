@@ -136,6 +136,9 @@ enum class Kernel : std::uint8_t {
   // which
   // workgroups see each other's writes behind a barrier and an atomic (Device::has).
   attend_one,
+  // The same for E = 128, H / K of at most kFused128Group and block_size a multiple of 4: less code, less
+  // memory.
+  attend_one_128,
   // Stage swiglu. [r gate_up float [T][in_stride]; w floats [T][F256]; w quants; w scales] SwigluConstants;
   // (F256 / 256, T).
   swiglu,

@@ -59,7 +59,8 @@ VulkanDevice::VulkanDevice(std::shared_ptr<const Instance> instance, std::size_t
 }
 
 bool VulkanDevice::has(gpu::Kernel kernel) const {
-  return Pipelines::has(kernel) && (kernel != gpu::Kernel::attend_one || shares_writes_);
+  const bool merges = kernel == gpu::Kernel::attend_one || kernel == gpu::Kernel::attend_one_128;
+  return Pipelines::has(kernel) && (!merges || shares_writes_);
 }
 
 /// Whether a float below 2^-126 is lost in an addition.

@@ -55,6 +55,7 @@ Launch plan(const Command& command, unsigned shared_limit) {
     case Kernel::norm_swiglu_q8:
     case Kernel::quantize_matvec_q8:
     case Kernel::attend_one:
+    case Kernel::attend_one_128:
       break;  // the persistent kernel does all of that: these are not there
   }
   return {};

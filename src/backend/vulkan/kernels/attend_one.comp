@@ -7,6 +7,9 @@
 // queries again; the last split does so with key and value, stores them, and has them at hand. Where there are several
 // splits, whichever workgroup of a token and KV head is done last merges, in the order of the splits: what it waits for
 // depends on chance, what it computes does not.
+//
+// Compiled twice: for heads of any size, and for what most models have, heads of HEAD elements of which at most
+// kFused128Group share a KV head, in cache blocks of whole fours of positions.
 
 #include "backend/gpu/kernel_constants.hpp"
 
@@ -63,7 +66,7 @@ layout(std430, set = 0, binding = 13) writeonly buffer Scales {
 
 const uint kLongestHead = 128U;
 const uint kHeadThreads = 32U;
-const uint kMergedAtOnce = 8U;
+const uint kMergedAtOnce = 32U;
 
 // What an invocation has of a head on its way from qkv to quants: elements lane, lane + 32, ... and of what they are
 // multiplied with those of the pairs lane, lane + 32, ...
@@ -92,15 +95,15 @@ void load_heads(uvec4 tile, uint first, uint heads, bool with_new) {
   bool query_here = is_query(heads);
   bool key_here = is_key(heads, with_new);
   bool value_here = is_value(heads, with_new);
-  uint from = query_here ? (kv_head * group + first + own / kHeadThreads) * c.head_dim
-                         : (key_here ? c.key_offset : c.value_offset) + kv_head * c.head_dim;
+  uint from = query_here ? (kv_head * group + first + own / kHeadThreads) * HEAD_DIM
+                         : (key_here ? c.key_offset : c.value_offset) + kv_head * HEAD_DIM;
   from += gl_WorkGroupID.z * c.stride;
   [[unroll]] for (uint k = 0U; k < 4U; ++k) {
-    bool exists = (query_here || key_here || value_here) && lane + k * kHeadThreads < c.head_dim;
+    bool exists = (query_here || key_here || value_here) && lane + k * kHeadThreads < HEAD_DIM;
     raw[k] = exists ? qkv[from + lane + k * kHeadThreads] : 0.0;
   }
-  uint turns = c.head_dim / 2U;
-  uint angles = tile.z * c.head_dim;
+  uint turns = HEAD_DIM / 2U;
+  uint angles = tile.z * HEAD_DIM;
   [[unroll]] for (uint k = 0U; k < 2U; ++k) {
     uint i = lane + k * kHeadThreads;
     if ((query_here || key_here) && i < turns) {
@@ -126,7 +129,7 @@ void put_heads() {
   uint own = gl_LocalInvocationID.x;
   uint at = own / kHeadThreads * kLongestHead + own % kHeadThreads;
   [[unroll]] for (uint k = 0U; k < 4U; ++k) {
-    if (k < blocks) weights[at + k * kHeadThreads] = raw[k];
+    if (k < blocks && own / kHeadThreads < kTogether + 2U) weights[at + k * kHeadThreads] = raw[k];
   }
   float sum = multiply(raw[0], raw[0]);
   sum = add(0.0, sum);
@@ -174,7 +177,7 @@ void put_quantized(uint heads, bool with_new, uint i, uint word, float scale) {
     if (begins) new_key_scales[i / 32U] = scale;
   }
   if (cache_slot.x == kNoBlock) return;
-  CacheHead target = cache_head(cache_slot.x * c.kv_heads + kv_head, c.block_size, c.padded_dim);
+  CacheHead target = cache_head(cache_slot.x * c.kv_heads + kv_head, c.block_size, PADDED_DIM);
   uint word_to = (value_here ? target.values : target.keys) + cache_slot.y * words + i / 4U;
   cache[word_to / 4U][word_to % 4U] = word;
   if (!begins) return;
@@ -191,13 +194,13 @@ void prepare_heads(uint heads, bool with_new) {
   bool exists = rotates || is_value(heads, with_new);
   if (rotates) {
     float factor = reciprocal_sqrt(add(multiply(tree_sum(own - lane), c.inverse_length), c.epsilon));
-    uint turns = c.head_dim / 2U;
+    uint turns = HEAD_DIM / 2U;
     if (lane < turns) rotate_pair(at + lane, turns, factor, 0U);
     if (lane + kHeadThreads < turns) rotate_pair(at + lane + kHeadThreads, turns, factor, 1U);
   }
   barrier();
   uint i = 4U * lane;
-  bool has_four = exists && i < c.padded_dim;
+  bool has_four = exists && i < PADDED_DIM;
   vec4 four = vec4(0.0);
   if (has_four) four = vec4(weights[at + i], weights[at + i + 1U], weights[at + i + 2U], weights[at + i + 3U]);
   put_magnitude(four);
@@ -211,7 +214,7 @@ void prepare_heads(uint heads, bool with_new) {
 
 // Four dimensions of a head, finished. The workgroup comes here together.
 void put_mixed(bool exists, uint head, uint d, vec4 four) {
-  uint at = gl_WorkGroupID.z * c.out_stride + (kv_head * group + head) * c.head_dim + d;
+  uint at = gl_WorkGroupID.z * c.out_stride + (kv_head * group + head) * HEAD_DIM + d;
   if (exists && (c.write & kWriteFloats) != 0U) mixed[at / 4U] = four;
   if ((c.write & kWriteQuants) == 0U) return;
   barrier();
@@ -257,73 +260,106 @@ bool is_last(uint place, uint splits) {
   barrier();
   if (gl_LocalInvocationID.x == 0U) value_at[0] = atomicAdd(done[place], 1U);
   barrier();
-  bool last = value_at[0] == splits - 1U;
-  barrier();
-  if (!last) return false;
+  if (value_at[0] != splits - 1U) return false;
   memoryBarrierBuffer();
   if (gl_LocalInvocationID.x == 0U) done[place] = 0U;
   return true;
 }
 
-// Factors of splits [begin, end) of heads from `first` on, to weights[head][split - begin], and their denominators
-// times them, to integers likewise. An invocation has a head's every 32nd split.
-void make_factors(uint row, uint first, uint heads, uint begin, uint end) {
-  uint head = gl_LocalInvocationID.x / kHeadThreads;
-  if (head >= heads) return;
-  float maximum = value_of(maxima[head]);
-  for (uint s = begin + gl_LocalInvocationID.x % kHeadThreads; s < end; s += kHeadThreads) {
-    vec2 of_split = statistics[(row + first + head) * c.max_splits + s];
-    float factor = exponential(subtract(of_split.x, maximum));
-    weights[head * kPositions + s - begin] = factor;
-    integers[head * kPositions + s - begin] = float_bits(multiply(factor, of_split.y));
+// One element of what splits [begin, begin + kMergedAtOnce) come to: all on their way together. `at`: of the element in
+// the first split.
+float parts[kMergedAtOnce];
+
+void load_eight(uint first, uint at, uint begin, uint splits) {
+  if (begin + first < splits) {
+    [[unroll]] for (uint k = 0U; k < 8U; ++k) {
+      uint from = at + min(begin + first + k, splits - 1U) * PADDED_DIM;
+      parts[first + k] = outputs[from / 4U][from % 4U];
+    }
   }
 }
 
-// Splits of heads [first, first + heads) in ascending order. `row`: of the token's and KV head's first in statistics.
+void load_parts(uint at, uint begin, uint splits) {
+  load_eight(0U, at, begin, splits);
+  load_eight(8U, at, begin, splits);
+  load_eight(16U, at, begin, splits);
+  load_eight(24U, at, begin, splits);
+}
+
+// Spelled out, see README.md.
+float add_part(float sum, uint k, uint factor_at, uint count) {
+  return k < count ? add(sum, multiply(weights[factor_at + k], parts[k])) : sum;
+}
+
+float add_eight(float sum, uint k, uint factor_at, uint count) {
+  sum = add_part(sum, k, factor_at, count);
+  sum = add_part(sum, k + 1U, factor_at, count);
+  sum = add_part(sum, k + 2U, factor_at, count);
+  sum = add_part(sum, k + 3U, factor_at, count);
+  sum = add_part(sum, k + 4U, factor_at, count);
+  sum = add_part(sum, k + 5U, factor_at, count);
+  sum = add_part(sum, k + 6U, factor_at, count);
+  return add_part(sum, k + 7U, factor_at, count);
+}
+
+float add_parts(float sum, uint factor_at, uint count) {
+  sum = add_eight(sum, 0U, factor_at, count);
+  if (count > 8U) sum = add_eight(sum, 8U, factor_at, count);
+  if (count > 16U) sum = add_eight(sum, 16U, factor_at, count);
+  if (count > 24U) sum = add_eight(sum, 24U, factor_at, count);
+  return sum;
+}
+
+// Splits of heads [first, first + heads) in ascending order. `row`: of the token's and KV head's first in statistics. An
+// invocation has an element of a head: what it needs of all splits is asked for along with their statistics.
 void merge_heads(uint row, uint first, uint heads, uint splits) {
   uint own = gl_LocalInvocationID.x;
+  uint at_once = kPositions / PADDED_DIM;  // heads
   uint own_head = own / kHeadThreads;
-  if (own < kTogether) maxima[own] = kKeyOfMinusInfinity;
-  barrier();
-  if (own_head < heads) {
-    float maximum = float_from_bits(kMinusInfinity);
-    for (uint s = own % kHeadThreads; s < splits; s += kHeadThreads) {
-      float other = statistics[(row + first + own_head) * c.max_splits + s].x;
-      maximum = other > maximum ? other : maximum;
-    }
-    atomicMax(maxima[own_head], key_of(maximum));
-  }
-  barrier();
-  for (uint begin_item = 0U; begin_item < heads * words; begin_item += kPositions) {
-    uint item = begin_item + own;
-    bool exists = item < heads * words;
-    uint head = exists ? item / words : 0U;
-    vec4 sum = vec4(0.0);
-    float denominator = 0.0;
-    for (uint begin = 0U; begin < splits; begin += kPositions) {
-      uint end = min(begin + kPositions, splits);
+  uint lane = own % kHeadThreads;
+  uint statistics_at = (row + first + own_head) * c.max_splits;
+  for (uint begin_head = 0U; begin_head < heads; begin_head += at_once) {
+    uint head = begin_head + own / PADDED_DIM;
+    bool exists = own / PADDED_DIM < at_once && head < heads;
+    uint at = (row + first + head) * c.max_splits * PADDED_DIM + own % PADDED_DIM;
+    if (exists) load_parts(at, 0U, splits);
+    if (begin_head == 0U) {
+      if (own < kTogether) maxima[own] = kKeyOfMinusInfinity;
       barrier();
-      make_factors(row, first, heads, begin, end);
+      if (own_head < heads) {
+        float maximum = float_from_bits(kMinusInfinity);
+        for (uint s = lane; s < splits; s += kHeadThreads) {
+          float other = statistics[statistics_at + s].x;
+          maximum = other > maximum ? other : maximum;
+        }
+        atomicMax(maxima[own_head], key_of(maximum));
+      }
+      barrier();
+    }
+    float sum = 0.0;
+    float denominator = 0.0;
+    for (uint begin = 0U; begin < splits; begin += kMergedAtOnce) {
+      if (begin != 0U || begin_head != 0U) barrier();
+      if (own_head < heads && begin + lane < splits) {
+        vec2 of_split = statistics[statistics_at + begin + lane];
+        float factor = exponential(subtract(of_split.x, value_of(maxima[own_head])));
+        weights[own] = factor;
+        weights[kPositions + own] = multiply(factor, of_split.y);
+      }
       barrier();
       if (!exists) continue;
-      for (uint s = begin; s < end; ++s)
-        denominator = add(denominator, float_from_bits(integers[head * kPositions + s - begin]));
-      for (uint s = begin; s < end; s += kMergedAtOnce) {
-        vec4 fours[kMergedAtOnce];  // on their way together
-        [[unroll]] for (uint k = 0U; k < kMergedAtOnce; ++k)
-          fours[k] = outputs[((row + first + head) * c.max_splits + min(s + k, end - 1U)) * words + item % words];
-        uint at = head * kPositions + s - begin;
-        sum = add_scaled(sum, weights[at], fours[0]);
-        if (s + 1U < end) sum = add_scaled(sum, weights[at + 1U], fours[1]);
-        if (s + 2U < end) sum = add_scaled(sum, weights[at + 2U], fours[2]);
-        if (s + 3U < end) sum = add_scaled(sum, weights[at + 3U], fours[3]);
-        if (s + 4U < end) sum = add_scaled(sum, weights[at + 4U], fours[4]);
-        if (s + 5U < end) sum = add_scaled(sum, weights[at + 5U], fours[5]);
-        if (s + 6U < end) sum = add_scaled(sum, weights[at + 6U], fours[6]);
-        if (s + 7U < end) sum = add_scaled(sum, weights[at + 7U], fours[7]);
-      }
+      if (begin != 0U) load_parts(at, begin, splits);
+      uint end = min(splits - begin, kMergedAtOnce);
+      uint factors = head * kHeadThreads;
+      sum = add_parts(sum, factors, end);
+      for (uint s = 0U; s < end; ++s) denominator = add(denominator, weights[kPositions + factors + s]);
     }
-    put_mixed(exists, first + head, item % words * 4U, scaled_by(sum, reciprocal(denominator)));
+    // Four elements an invocation again.
+    scratch[own / 4U][own % 4U] = float_bits(multiply(sum, reciprocal(denominator)));
+    barrier();
+    exists = own < min(at_once, heads - begin_head) * words;
+    vec4 four = exists ? uintBitsToFloat(scratch[own]) : vec4(0.0);
+    put_mixed(exists, first + begin_head + own / words, own % words * 4U, four);
   }
 }
 
@@ -335,13 +371,27 @@ void main() {
   kv_head = gl_WorkGroupID.y;
   group = c.heads / c.kv_heads;
   uint heads = min(kTogether, group);
+#ifdef HEAD
+  load_heads(tile, 0U, heads, with_new);
+  begin_split(tile);
+  put_heads();
+  barrier();
+  prepare_heads(heads, with_new);
+  attend_heads(tile, 0U, heads);
+  if (splits == 1U) {
+    finish_heads(0U, heads);
+    return;
+  }
+  store_split(tile, 0U, heads);
+  if (is_last(tile.x * c.kv_heads + kv_head, splits))
+    merge_heads(tile.x * c.heads + kv_head * group, 0U, heads, splits);
+#else
   // Key and value go along with the queries if there is room, else before them.
   bool along = heads + 2U <= 256U / kHeadThreads;
   load_heads(tile, 0U, along || !with_new ? heads : 0U, with_new);
   begin_split(tile);
   put_heads();
   barrier();
-  load_values(0U);
   prepare_heads(along || !with_new ? heads : 0U, with_new);
   for (uint first = 0U; first < group; first += kTogether) {
     heads = min(kTogether, group - first);
@@ -363,4 +413,5 @@ void main() {
     if (first != 0U) barrier();
     merge_heads(tile.x * c.heads + kv_head * group, first, min(kTogether, group - first), splits);
   }
+#endif
 }

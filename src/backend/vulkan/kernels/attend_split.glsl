@@ -6,6 +6,8 @@
 // and values are loaded once for them, all of them at the beginning: what takes longest is on its way while the rest
 // is made ready. What only some heads need is left out where it can be: code is fetched anew for each dispatch.
 //
+// Shared memory says how many workgroups a processor runs at once: kernels that take fewer heads together need less of it.
+//
 // Needs cache, tables, statistics and outputs, the constants heads, kv_heads, padded_dim, block_size and max_splits,
 // and TOKEN_OF(head), the token of the tile that a head belongs to. With HOLDS_NEW_POSITION the last position of the
 // last split is not read from the cache but from new_key and new_value; heads have at most 128 elements then, and keys
@@ -15,26 +17,31 @@
 #include "cache.glsl"
 
 const uint kPositions = 256U;
-const uint kTogether = 8U;      // query heads, at most
+// Query heads, at most; at least two.
+#ifdef HEAD
+const uint kTogether = kFused128Group;
+#else
+const uint kTogether = 8U;
+#endif
 const uint kBlocksAhead = 4U;   // of a key, loaded at the beginning
 const uint kValuesAhead = 32U;  // words of values, likewise
 const uint kStrides = 32U;      // partial sums of a denominator
 const uint kMinusInfinity = 0xFF800000U;
 const uint kKeyOfMinusInfinity = 0x007FFFFFU;
 
-shared uvec4 query[64];                        // [heads][E32 / 16]
-shared float query_scale[32];                  // [heads][E32 / 32]
+shared uvec4 query[8U * kTogether];            // [heads][E32 / 16]
+shared float query_scale[4U * kTogether];      // [heads][E32 / 32]
 shared float weights[kTogether * kPositions];  // [heads][positions]: scores, then exp(score - maximum)
-// [E32 / 32][positions] scales of the values; then [heads][pairs of blocks][positions] weights of 15 bits.
-shared uint integers[4096];
-shared int sums[1024];                  // [heads][E32]
+// [E32 / 32][positions] scales of the values; then [heads][pairs of blocks][positions] weights of 15 bits, two in a word.
+shared uvec4 integers[128U * kTogether];
+shared int sums[128U * kTogether];      // [heads][4][words]: of element 4 * word + k
 shared uvec4 scratch[kPositions / 4U];  // of reductions, a word for each invocation
 shared uint value_at[kPositions];       // the position's values, in words
 shared uint maxima[kTogether];          // as keys that order like the floats
 shared float denominators[kTogether];
-shared uint largest[32];  // [heads][E32 / 32] of the weights times scales
-shared float scales[32];  // of the weights of 15 bits
-shared float inverses[32];
+shared uint largest[4U * kTogether];  // [heads][E32 / 32] of the weights times scales
+shared float scales[4U * kTogether];  // of the weights of 15 bits
+shared float inverses[4U * kTogether];
 
 #ifdef HOLDS_NEW_POSITION
 // Of the token that attends, in words.
@@ -42,6 +49,7 @@ shared uvec4 new_key[8];
 shared uvec4 new_value[8];
 shared float new_key_scales[4];
 shared float new_value_scales[4];
+shared uint new_weights[2U * kTogether];  // [heads][pairs of blocks], as in integers
 #endif
 
 uint kv_head;
@@ -50,9 +58,19 @@ uint first_position;  // of the split
 uint positions;       // of the split that any token of the tile sees
 uint stored;          // of them those that are in the cache
 uint group;
+#ifdef HEAD
+const uint blocks = HEAD / 32U;
+const uint pairs = (blocks + 1U) / 2U;
+const uint words = HEAD / 4U;
+#define HEAD_DIM HEAD
+#define PADDED_DIM HEAD
+#else
 uint blocks;  // of 32 dimensions
 uint pairs;   // of blocks
 uint words;   // of a key
+#define HEAD_DIM c.head_dim
+#define PADDED_DIM c.padded_dim
+#endif
 // This invocation's position, if there is one.
 bool has_position;
 bool is_new;
@@ -62,11 +80,19 @@ uvec4 key_low[kBlocksAhead];
 uvec4 key_high[kBlocksAhead];
 float key_scales[kBlocksAhead];
 float value_scales[kBlocksAhead];
-// This invocation's word of every sharing-th position's values.
+// This invocation's word of fours of positions' values (load_values).
 uint values[kValuesAhead];
 
 uint scratch_at(uint i) {
   return scratch[i / 4U][i % 4U];
+}
+
+void put_integer(uint i, uint value) {
+  integers[i / 4U][i % 4U] = value;
+}
+
+uint integer_at(uint i) {
+  return integers[i / 4U][i % 4U];
 }
 
 // Keys that order like floats do, but for NaN.
@@ -128,31 +154,61 @@ void take_new_key() {
 }
 #endif
 
+#ifdef HEAD
+float[4] cache_scales(uint from) {
+  vec4 four = uintBitsToFloat(cache[from / 4U + offset]);
+  return float[4](four.x, four.y, four.z, four.w);
+}
+#endif
+
 void load_key() {
+#ifdef HEAD
+  key_scales = cache_scales(cached.key_scales);
+  value_scales = cache_scales(cached.value_scales);
+#endif
   [[unroll]] for (uint i = 0U; i < kBlocksAhead; ++i) {
     if (i < blocks) {
       key_low[i] = key_words(8U * i);
       key_high[i] = key_words(8U * i + 4U);
+#ifndef HEAD
       key_scales[i] = key_scale(i);
       value_scales[i] = value_scale(i);
+#endif
     }
   }
 }
 
-// The first of the values from position `begin` on that are this invocation's. Can be used behind a barrier after
+// A four of this invocation's values: of positions from `position` on. (Calls are spelled out where glslc does not
+// unroll the loop that they would stand in: values could not stay in registers.)
+void load_four(uint i, uint position, uint word) {
+  if (position < stored) {
+#ifdef HEAD
+    // All four are in the same cache block.
+    uint at = value_at[position] + word;
+    [[unroll]] for (uint k = 0U; k < 4U; ++k) values[i + k] = word_at(at + k * words);
+#else
+    [[unroll]] for (uint k = 0U; k < 4U; ++k) values[i + k] = word_at(value_at[min(position + k, stored - 1U)] + word);
+#endif
+  }
+}
+
+// The first of the values from position `begin` on that are this invocation's: its word of four positions, and of the
+// four that are as many fours further as invocations share the word, and so on. Can be used behind a barrier after
 // begin_split().
 void load_values(uint begin) {
   uint word = gl_LocalInvocationID.x % words;
   uint share = gl_LocalInvocationID.x / words;
   uint sharing = kPositions / words;
   if (share >= sharing) return;
-  begin += share;
-  [[unroll]] for (uint first = 0U; first < kValuesAhead; first += 8U) {
-    if (begin + first * sharing < stored) {
-      [[unroll]] for (uint k = 0U; k < 8U; ++k)
-        values[first + k] = word_at(value_at[min(begin + (first + k) * sharing, stored - 1U)] + word);
-    }
-  }
+  begin += 4U * share;
+  load_four(0U, begin, word);
+  load_four(4U, begin + 4U * sharing, word);
+  load_four(8U, begin + 8U * sharing, word);
+  load_four(12U, begin + 12U * sharing, word);
+  load_four(16U, begin + 16U * sharing, word);
+  load_four(20U, begin + 20U * sharing, word);
+  load_four(24U, begin + 24U * sharing, word);
+  load_four(28U, begin + 28U * sharing, word);
 }
 
 // Query heads of a tile that go through together.
@@ -169,9 +225,11 @@ void begin_split(uvec4 tile) {
   positions = min(kPositions, tile.z + tile.y - first_position);
   stored = positions;
   group = c.heads / c.kv_heads;
+#ifndef HEAD
   blocks = c.padded_dim / 32U;
   pairs = (blocks + 1U) / 2U;
   words = c.padded_dim / 4U;
+#endif
   has_position = own < positions;
   is_new = false;
   offset = 0U;
@@ -185,7 +243,7 @@ void begin_split(uvec4 tile) {
   uint position = first_position + own;
   uint block = tables[tile.w + position / c.block_size];
   offset = position % c.block_size;
-  cached = cache_head(block * c.kv_heads + kv_head, c.block_size, c.padded_dim);
+  cached = cache_head(block * c.kv_heads + kv_head, c.block_size, PADDED_DIM);
   value_at[own] = cached.values + offset * words;
   load_key();
 }
@@ -210,52 +268,112 @@ float score_of(uint head) {
 }
 
 // Two weights of 15 bits in a word: of blocks 2 * pair and 2 * pair + 1.
-void put_weights(uint head, uint pair, float weight, float first_scale, float second_scale) {
+uint two_weights(uint head, uint pair, float weight, float first_scale, float second_scale) {
   uint b = head * blocks + 2U * pair;
   int low = quantize(multiply(weight, first_scale), inverses[b]);
   int high = 2U * pair + 1U < blocks ? quantize(multiply(weight, second_scale), inverses[b + 1U]) : 0;
-  integers[(head * pairs + pair) * kPositions + gl_LocalInvocationID.x] = uint(low) & 0xFFFFU | uint(high) << 16;
+  return uint(low) & 0xFFFFU | uint(high) << 16;
 }
 
-ivec4 add_weighted(ivec4 sum, uint at, uint shift, uint word) {
-  int weight = int(integers[at] >> shift & 0x7FFFU);
-  return sum + weight * ivec4(byte_of(word, 0U), byte_of(word, 1U), byte_of(word, 2U), byte_of(word, 3U));
+// Where this position's weights belong. The new position is not among the values of the cache.
+void put_weights(uint head, uint pair, uint two) {
+  uint i = head * pairs + pair;
+#ifdef HOLDS_NEW_POSITION
+  if (is_new) {
+    new_weights[i] = two;
+    two = 0U;
+  }
+#endif
+  put_integer(i * kPositions + gl_LocalInvocationID.x, two);
 }
 
-// The sums of values times weights, exact and therefore in any order.
+// Byte b of word a to byte a of word b.
+uvec4 transposed(uvec4 a) {
+  uint even_low = a.x & 0x00FF00FFU | (a.y & 0x00FF00FFU) << 8;
+  uint odd_low = a.x >> 8 & 0x00FF00FFU | a.y & 0xFF00FF00U;
+  uint even_high = a.z & 0x00FF00FFU | (a.w & 0x00FF00FFU) << 8;
+  uint odd_high = a.z >> 8 & 0x00FF00FFU | a.w & 0xFF00FF00U;
+  return uvec4(even_low & 0xFFFFU | even_high << 16, odd_low & 0xFFFFU | odd_high << 16,
+               even_low >> 16 | even_high & 0xFFFF0000U, odd_low >> 16 | odd_high & 0xFFFF0000U);
+}
+
+#ifdef INFERNO_INTEGER_DOT
+// So that dot products of four positions can be made, the weights of four positions become a word of their low bytes and
+// one of their high bytes for each of the two blocks, and the values of four positions one word for each dimension.
+void arrange_weights(uint heads) {
+  for (uint i = gl_LocalInvocationID.x; i < heads * pairs * (kPositions / 4U); i += kPositions)
+    integers[i] = transposed(integers[i]);
+  barrier();
+}
+
+void arrange_values() {
+  [[unroll]] for (uint i = 0U; i < kValuesAhead; i += 4U) {
+    uvec4 four = transposed(uvec4(values[i], values[i + 1U], values[i + 2U], values[i + 3U]));
+    values[i] = four.x;
+    values[i + 1U] = four.y;
+    values[i + 2U] = four.z;
+    values[i + 3U] = four.w;
+  }
+}
+
+// Four positions' values from values[i] on times their weights, for each of four dimensions.
+ivec4 add_four(ivec4 sum, uvec4 four_weights, bool second, uint i) {
+  uint low = second ? four_weights.z : four_weights.x;
+  uint high = second ? four_weights.w : four_weights.y;
+  return sum + ivec4(dot4_unsigned(values[i], low), dot4_unsigned(values[i + 1U], low),
+                     dot4_unsigned(values[i + 2U], low), dot4_unsigned(values[i + 3U], low)) +
+         256 * ivec4(dot4(values[i], high), dot4(values[i + 1U], high), dot4(values[i + 2U], high),
+                     dot4(values[i + 3U], high));
+}
+#else
+void arrange_weights(uint heads) {}
+void arrange_values() {}
+
+ivec4 bytes_of(uint word) {
+  return ivec4(byte_of(word, 0U), byte_of(word, 1U), byte_of(word, 2U), byte_of(word, 3U));
+}
+
+ivec4 add_four(ivec4 sum, uvec4 four_weights, bool second, uint i) {
+  ivec4 weight = ivec4(four_weights >> (second ? 16U : 0U) & 0x7FFFU);
+  return sum + weight.x * bytes_of(values[i]) + weight.y * bytes_of(values[i + 1U]) +
+         weight.z * bytes_of(values[i + 2U]) + weight.w * bytes_of(values[i + 3U]);
+}
+#endif
+
+// The sums of values times weights, exact and therefore in any order. What is loaded in place of positions that are not
+// there has the weight 0.
 void sum_values(uint heads) {
   uint own = gl_LocalInvocationID.x;
   uint word = own % words;
   uint share = own / words;
   uint sharing = kPositions / words;
-  uint shift = word / 8U % 2U * 16U;
+  bool second = word / 8U % 2U == 1U;
   if (share >= sharing) return;
   for (uint begin = 0U; begin < stored; begin += kValuesAhead * sharing) {
 #ifndef HOLDS_NEW_POSITION
-    if (stored > kValuesAhead * sharing) load_values(begin);
+    if (stored > kValuesAhead * sharing) {
+      load_values(begin);
+      arrange_values();
+    }
 #endif
+    uint position = begin + 4U * share;
+    if (position >= stored) break;
     for (uint h = 0U; h < heads; ++h) {
-      uint at = (h * pairs + word / 16U) * kPositions + begin + share;
+      uint at = (h * pairs + word / 16U) * (kPositions / 4U) + position / 4U;
       ivec4 sum = ivec4(0);
-      [[unroll]] for (uint first = 0U; first < kValuesAhead; first += 8U) {
-        if (begin + share + first * sharing < stored) {
-          [[unroll]] for (uint k = 0U; k < 8U; ++k) {
-            if (begin + share + (first + k) * sharing < stored)
-              sum = add_weighted(sum, at + (first + k) * sharing, shift, values[first + k]);
-          }
-        }
+      [[unroll]] for (uint i = 0U; i < kValuesAhead; i += 4U) {
+        if (position + i * sharing < stored) sum = add_four(sum, integers[at + i / 4U * sharing], second, i);
       }
-      if (begin + share < stored) {
-        [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
-      }
+      [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * PADDED_DIM + k * words + word], sum[k]);
     }
   }
 #ifdef HOLDS_NEW_POSITION
   if (stored == positions || share != 0U) return;
   for (uint h = 0U; h < heads; ++h) {
-    ivec4 sum = add_weighted(ivec4(0), (h * pairs + word / 16U) * kPositions + stored, shift,
-                             new_value[word / 4U][word % 4U]);
-    [[unroll]] for (uint k = 0U; k < 4U; ++k) atomicAdd(sums[h * c.padded_dim + 4U * word + k], sum[k]);
+    int weight = int(new_weights[h * pairs + word / 16U] >> (second ? 16U : 0U) & 0x7FFFU);
+    uint four = new_value[word / 4U][word % 4U];
+    [[unroll]] for (uint k = 0U; k < 4U; ++k)
+      atomicAdd(sums[h * PADDED_DIM + k * words + word], weight * byte_of(four, k));
   }
 #endif
 }
@@ -266,9 +384,9 @@ void sum_values(uint heads) {
 void attend_heads(uvec4 tile, uint first, uint heads) {
   uint own = gl_LocalInvocationID.x;
   if (first != 0U) barrier();  // the heads before have been used
-  for (uint i = own; i < heads * c.padded_dim; i += kPositions) sums[i] = 0;
+  for (uint i = own; i < heads * PADDED_DIM; i += kPositions) sums[i] = 0;
   if (own < kTogether) maxima[own] = kKeyOfMinusInfinity;
-  if (own < 32U) largest[own] = 0U;
+  if (own < 4U * kTogether) largest[own] = 0U;
 #ifdef HOLDS_NEW_POSITION
   if (is_new) take_new_key();
 #endif
@@ -279,15 +397,19 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     weights[h * kPositions + own] = sees ? score_of(h) : float_from_bits(kMinusInfinity);
   }
   if (has_position) {
-    integers[own] = float_bits(value_scales[0]);
-    if (blocks > 1U) integers[kPositions + own] = float_bits(value_scales[1]);
-    if (blocks > 2U) integers[2U * kPositions + own] = float_bits(value_scales[2]);
-    if (blocks > 3U) integers[3U * kPositions + own] = float_bits(value_scales[3]);
+    put_integer(own, float_bits(value_scales[0]));
+    if (blocks > 1U) put_integer(kPositions + own, float_bits(value_scales[1]));
+    if (blocks > 2U) put_integer(2U * kPositions + own, float_bits(value_scales[2]));
+    if (blocks > 3U) put_integer(3U * kPositions + own, float_bits(value_scales[3]));
 #ifndef HOLDS_NEW_POSITION
-    for (uint b = kBlocksAhead; b < blocks; ++b) integers[b * kPositions + own] = float_bits(value_scale(b));
+    for (uint b = kBlocksAhead; b < blocks; ++b) put_integer(b * kPositions + own, float_bits(value_scale(b)));
 #endif
   }
   barrier();
+#ifdef HOLDS_NEW_POSITION
+  // Not before: keys come sooner without them, and until the weights are made there is time enough.
+  if (first == 0U) load_values(0U);
+#endif
 
   // The largest of each head: 32 invocations look at 8 scores each.
   uint own_head = own / kStrides;
@@ -324,7 +446,7 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
     // Up to the last position that the token sees: what is behind it may be anything.
     uint end = min(positions, max(tile.z + TOKEN_OF(first + h) + 1U, first_position) - first_position);
     for (uint i = own % sharing; i < end; i += sharing) {
-      float scale = float_from_bits(integers[own_pair % blocks * kPositions + i]);
+      float scale = float_from_bits(integer_at(own_pair % blocks * kPositions + i));
       magnitude = max(magnitude, magnitude_bits(multiply(weights[h * kPositions + i], scale)));
     }
     atomicMax(largest[own_pair], magnitude);
@@ -337,32 +459,33 @@ void attend_heads(uvec4 tile, uint first, uint heads) {
   if (own >= kPositions - kTogether && own - (kPositions - kTogether) < heads)
     denominators[own - (kPositions - kTogether)] = tree_sum((own - (kPositions - kTogether)) * kStrides);
   barrier();
-  if (has_position) {
-    for (uint h = 0U; h < heads; ++h) {
-      bool sees = first_position + own <= tile.z + TOKEN_OF(first + h);
-      float weight = weights[h * kPositions + own];
-      if (!sees) {
-        for (uint pair = 0U; pair < pairs; ++pair) integers[(h * pairs + pair) * kPositions + own] = 0U;
-        continue;
-      }
-      put_weights(h, 0U, weight, value_scales[0], value_scales[1]);
-      if (pairs > 1U) put_weights(h, 1U, weight, value_scales[2], value_scales[3]);
+  // Positions that are not seen have the weight 0 already, but what scales they have may be anything.
+  for (uint h = 0U; h < heads; ++h) {
+    bool sees = has_position && first_position + own <= tile.z + TOKEN_OF(first + h);
+    float weight = weights[h * kPositions + own];
+    put_weights(h, 0U, sees ? two_weights(h, 0U, weight, value_scales[0], value_scales[1]) : 0U);
+    if (pairs > 1U) put_weights(h, 1U, sees ? two_weights(h, 1U, weight, value_scales[2], value_scales[3]) : 0U);
 #ifndef HOLDS_NEW_POSITION
-      for (uint pair = 2U; pair < pairs; ++pair)
-        put_weights(h, pair, weight, value_scale(2U * pair), value_scale(min(2U * pair + 1U, blocks - 1U)));
+    for (uint pair = 2U; pair < pairs; ++pair)
+      put_weights(h, pair,
+                  sees ? two_weights(h, pair, weight, value_scale(2U * pair),
+                                     value_scale(min(2U * pair + 1U, blocks - 1U)))
+                       : 0U);
 #endif
-    }
   }
+  if (first == 0U) arrange_values();
   barrier();
+  arrange_weights(heads);
   sum_values(heads);
   barrier();
 }
 
 // Four dimensions of what a head's split comes to, from `d` on.
 vec4 split_output(uint head, uint d) {
-  uint at = head * c.padded_dim + d;
+  uint at = head * PADDED_DIM + d / 4U;
   precise vec4 output_four =
-      vec4(ivec4(sums[at], sums[at + 1U], sums[at + 2U], sums[at + 3U])) * vec4(scales[head * blocks + d / 32U]);
+      vec4(ivec4(sums[at], sums[at + words], sums[at + 2U * words], sums[at + 3U * words])) *
+      vec4(scales[head * blocks + d / 32U]);
   return output_four;
 }
 

@@ -11,8 +11,16 @@
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
 int dot_product(uint a, uint b, spirv_literal int packed_format);
 
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4452)
+int mixed_dot_product(uint signed_bytes, uint unsigned_bytes, spirv_literal int packed_format);
+
 int dot4(uint a, uint b) {
   return dot_product(a, b, 0);  // PackedVectorFormat4x8Bit
+}
+
+// The bytes of b are unsigned.
+int dot4_unsigned(uint a, uint b) {
+  return mixed_dot_product(a, b, 0);
 }
 #else
 int dot4(uint a, uint b) {

@@ -9,8 +9,14 @@ constexpr float kEpsilon = 1e-6F;
 
 class VulkanAttendOneTest : public VulkanDotTest {
  protected:
-  /// Rows of one token at `positions` each, with caches that hold what is before.
   static void check(const Heads& heads, const std::vector<std::uint32_t>& positions) {
+    check(Kernel::attend_one, heads, positions);
+    if (heads.head_dim == 128 && heads.group <= kFused128Group && heads.block_size % 4 == 0)
+      check(Kernel::attend_one_128, heads, positions);
+  }
+
+  /// Rows of one token at `positions` each, with caches that hold what is before.
+  static void check(Kernel kernel, const Heads& heads, const std::vector<std::uint32_t>& positions) {
     Random random(heads.head_dim + heads.group + positions[0]);
     const auto tokens = u32(positions.size());
     const auto last = *std::max_element(positions.begin(), positions.end());
@@ -111,7 +117,7 @@ class VulkanAttendOneTest : public VulkanDotTest {
         ASSERT_EQ(read<std::int8_t>(*quants), std::vector<std::int8_t>(tokens * out_stride));
         constants.write = kWriteFloats | kWriteQuants;
       }
-      run(Kernel::attend_one,
+      run(kernel,
           {*qkv_buffer, *query_norm_buffer, *key_norm_buffer, *rope_buffer, *slot_buffer, *cache_buffer,
            *table_buffer, *tile_buffer, *statistics, *outputs, *done, *mixed, *quants, *scales},
           constants, {max_splits, heads.kv_heads, tokens});
@@ -127,17 +133,19 @@ class VulkanAttendOneTest : public VulkanDotTest {
 TEST_P(VulkanAttendOneTest, Lengths) {
   for (const std::uint32_t length : {1U, 31U, 32U, 33U, 255U, 256U, 257U, 1000U, 5000U}) {
     check({2, 2, 64, 16}, {length - 1});
+    check({2, 2, 128, 16}, {length - 1});
   }
 }
 
 TEST_P(VulkanAttendOneTest, HeadSizesAndGroups) {
   for (const std::uint32_t head_dim : {32U, 64U, 96U, 128U}) {
-    for (const std::uint32_t group : {1U, 2U, 3U, 8U}) check({2, group, head_dim, 32}, {299});
+    for (const std::uint32_t group : {1U, 2U, 3U, 5U, 6U, 8U}) check({2, group, head_dim, 32}, {299});
   }
 }
 
 TEST_P(VulkanAttendOneTest, RowsOfAllLengths) {
   check({2, 2, 128, 16}, {0, 700, 255, 256, 31});
+  check({1, 4, 128, 4}, {8700, 12});  // more splits than are merged at once
   check({1, 8, 64, 2}, {5, 280});
   check({1, 3, 128, 1}, {40, 255});
 }
