@@ -116,6 +116,38 @@ TEST_F(VulkanSampling, EqualsTheHostOverTheWholeVocabulary) {
   }
 }
 
+/// Few can be chosen, so that the kernel lists them: with the whole vocabulary only if logits differ.
+TEST_F(VulkanSampling, EqualsTheHostWhereLogitsDiffer) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0.0F, 2.5F);
+  std::vector<float> logits(151936);
+  for (float& logit : logits) logit = normal(random);
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SlotState state;
+    state.settings.temperature = seed % 2 == 0 ? 0.8F : 0.2F;
+    state.settings.top_p = seed % 3 == 0 ? 1.0F : 0.95F;
+    state.settings.top_k = seed % 4 == 0 ? 0 : static_cast<std::int32_t>(seed * seed * 10);
+    state.settings.min_p = seed > 9 ? 0.02F : 0.0F;
+    state.settings.seed = seed;
+    expect_equal(logits, state, std::to_string(seed));
+  }
+}
+
+TEST_F(VulkanSampling, EqualsTheHostForAllSizes) {
+  for (const std::size_t size :
+       {1U, 2U, 4U, 5U, 31U, 127U, 128U, 129U, 511U, 512U, 513U, 1023U, 1024U, 1025U, 4095U, 4097U, 33000U}) {
+    for (const std::int32_t top_k : {0, 3, 512, 513}) {
+      SlotState state;
+      state.settings.temperature = 1.0F;
+      state.settings.top_k = top_k;
+      state.settings.top_p = size % 2 == 0 ? 0.9F : 1.0F;
+      state.settings.seed = size + static_cast<std::uint64_t>(top_k);
+      expect_equal(random_logits(size, static_cast<std::uint32_t>(size), 10.0F), state,
+                   std::to_string(size) + ", top-k " + std::to_string(top_k));
+    }
+  }
+}
+
 TEST_F(VulkanSampling, BiasesPenaltiesAndMasks) {
   const auto logits = random_logits(500, 3, 10.0F);
   for (const float temperature : {0.0F, 0.8F}) {
