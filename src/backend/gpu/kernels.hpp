@@ -66,8 +66,7 @@ enum class Kernel : std::uint8_t {
   embed_f16,
   embed_bf16,
   // Stages attention_norm, ffn_norm, final_norm. [r x float [T][D256]; r weight float [D256]; w weighted
-  // float
-  // [T][D256]; w quants [T][D256]; w scales [T][D256 / 32]; w factors float [T]] NormConstants; (1, T).
+  // float [T][D256]; w quants [T][D256]; w scales [T][D256 / 32]; w factors float [T]] NormConstants; (1, T).
   // What `write` leaves out is bound to anything and not touched. Factors are always written.
   norm,
   // [r x float [T][W256]; w quants; w scales] QuantizeConstants; (W256 / 256, T).
@@ -105,36 +104,27 @@ enum class Kernel : std::uint8_t {
   matmul_bf16,
   // Stages query_norm, key_norm, rope_query, rope_key, append_kv; quantizes the queries. [rw qkv float
   // [T][stride]; r query norm float [E]; r key norm float [E]; r rope float [positions][E] (E / 2 cosines,
-  // then
-  // E / 2 sines); r positions u32 [T]; r cache slots uvec2 [T] (block or kNoBlock, offset in the block); w
-  // query
-  // quants int8 [T][H][E32]; w query scales float [T][H][E32 / 32]; rw cache of the layer] HeadConstants;
-  // (H + 2 K, T): x below H is a query head, below H + K a key head, else a value head.
+  // then E / 2 sines); r positions u32 [T]; r cache slots uvec2 [T] (block or kNoBlock, offset in the block);
+  // w query quants int8 [T][H][E32]; w query scales float [T][H][E32 / 32]; rw cache of the layer]
+  // HeadConstants; (H + 2 K, T): x below H is a query head, below H + K a key head, else a value head.
   prepare_heads,
   // Stage attention, part one. [r query quants; r query scales; r cache of the layer; r tables u32 (all rows'
   // block tables); r tiles uvec4 (first token, tokens, position of the first token, offset of the row's table
-  // in
-  // `tables`); w statistics vec2 [T'][H][max_splits] (maximum, denominator); w outputs float
+  // in `tables`); w statistics vec2 [T'][H][max_splits] (maximum, denominator); w outputs float
   // [T'][H][max_splits][E32]] AttendConstants; (splits, K, tiles), often indirect. T' counts from
-  // first_token.
-  // Tokens of a tile are consecutive positions, at most kTileTokens. Splits behind a token's last position
-  // write
-  // nothing; the last split of a token ends with its own position.
+  // first_token. Tokens of a tile are consecutive positions, at most kTileTokens. Splits behind a token's
+  // last position write nothing; the last split of a token ends with its own position.
   attend,
   // Stage attention, part two. [r statistics; r outputs; r positions u32 [T] (a token has position / 256 + 1
   // splits); w mixed float [T][(H E)256]; w quants; w scales] MergeConstants; (H, T').
   merge,
   // prepare_heads, attend and merge at once, where every row has one token (tile t is token t), E is a
-  // multiple of
-  // 32 and at most kFusedHead, block_size * E / 32 a multiple of 4. [r qkv float [T][stride]; r query norm; r
-  // key norm; r rope; r cache slots; rw
-  // cache of
-  // the layer; r tables; r tiles; rw statistics vec2 [T][H][max_splits]; rw outputs float
-  // [T][H][max_splits][E];
-  // rw u32 [T][K], zero before the first dispatch and after each; w quants; w scales] AttendOneConstants;
-  // (splits, K, T), often indirect. The last workgroup of a token's head to be done merges: for devices on
-  // which
-  // workgroups see each other's writes behind a barrier and an atomic (Device::has).
+  // multiple of 32 and at most kFusedHead, block_size * E / 32 a multiple of 4. [r qkv float [T][stride]; r
+  // query norm; r key norm; r rope; r cache slots; rw cache of the layer; r tables; r tiles; rw statistics
+  // vec2 [T][H][max_splits]; rw outputs float [T][H][max_splits][E]; rw u32 [T][K], zero before the first
+  // dispatch and after each; w quants; w scales] AttendOneConstants; (splits, K, T), often indirect. The last
+  // workgroup of a token's head to be done merges: for devices on which workgroups see each other's writes
+  // behind a barrier and an atomic (Device::has).
   attend_one,
   // The same for E = 128, H / K of at most kFused128Group and block_size a multiple of 4: less code, less
   // memory.
@@ -149,35 +139,27 @@ enum class Kernel : std::uint8_t {
   // GatherConstants; (D256 / 256, rows).
   gather,
   // Stage argmax, first pass. [r logits float [rows][V256]; w uvec2 [rows][chunks]: key, index]
-  // ArgmaxConstants;
-  // (chunks, rows). The key orders like the float (sampling/fixed_exp.hpp order_key; -0 is +0); a chunk with
-  // a
-  // NaN says key 0xFFFFFFFF (above every float); one with nothing above -infinity says key 0x007FFFFF.
+  // ArgmaxConstants; (chunks, rows). The key orders like the float (sampling/fixed_exp.hpp order_key; -0 is
+  // +0); a chunk with a NaN says key 0xFFFFFFFF (above every float); one with nothing above -infinity says
+  // key 0x007FFFFF.
   argmax_chunks,
   // Stage argmax, second pass. [r the first pass's uvec2; w chosen u32 [rows], or kNothingChosen] (1, rows).
   argmax,
   // Sampling slots, before the choice. [rw logits float [rows][V256]; r states u32 [rows][kSampleWords]; r
-  // biases
-  // uvec2 [slots][most_biases] (id, bits of the float); r counts u32 [slots][V] (times generated; highest
-  // bit: in the
-  // prompt); r masks u32 [slots][mask_words]] SampleConstants; (ceil(V / 256), rows).
+  // biases uvec2 [slots][most_biases] (id, bits of the float); r counts u32 [slots][V] (times generated;
+  // highest bit: in the prompt); r masks u32 [slots][mask_words]] SampleConstants; (ceil(V / 256), rows).
   adjust,
   // Sampling slots, the choice: overwrites what argmax chose for rows with kSampleHere. [r logits; r states;
-  // rw
-  // counts; r positions u32 [T]; r head map u32 [rows]; w chosen u32 [rows]] SampleConstants; (rows).
+  // rw counts; r positions u32 [T]; r head map u32 [rows]; w chosen u32 [rows]] SampleConstants; (rows).
   sample,
   // Between two chained steps: what a row chose is its next token. [r chosen u32 [rows]; rw tokens i32
-  // [rows]; rw
-  // positions u32 [rows]; rw cache slots uvec2 [rows]; r tables u32; rw tiles uvec4 [rows]; rw grid of
-  // attention
-  // u32 [3]; r stops i32 (offsets [rows + 1], then ids); rw chain u32 [2 + rows] (kChain...); w ids i32
-  // [steps][rows]] AdvanceConstants; (1). A row that chose a stop id, or nothing, or was cancelled, runs no
-  // more:
-  // its slot becomes kNoBlock, so that nothing of it is stored.
+  // [rows]; rw positions u32 [rows]; rw cache slots uvec2 [rows]; r tables u32; rw tiles uvec4 [rows]; rw
+  // grid of attention u32 [3]; r stops i32 (offsets [rows + 1], then ids); rw chain u32 [2 + rows]
+  // (kChain...); w ids i32 [steps][rows]] AdvanceConstants; (1). A row that chose a stop id, or nothing, or
+  // was cancelled, runs no more: its slot becomes kNoBlock, so that nothing of it is stored.
   advance,
   // Not part of a step: what the device can do at best (meter.hpp). [r data uvec4
-  // [groups][kMeasureUnits][256]; w
-  // sink u32 [groups][256]] MeasureConstants; (groups).
+  // [groups][kMeasureUnits][256]; w sink u32 [groups][256]] MeasureConstants; (groups).
   measure_read,
   // [w sink u32 [groups][256]] MeasureConstants; (groups).
   measure_int8,
