@@ -445,6 +445,7 @@ bool fills_device(const MatrixConstants& c) {
 }
 
 Launch plan_matmul_tiled(const MatrixConstants& c, unsigned shared_limit) {
+  if (has_large_tiles(shared_limit) && large_tiles_fill_device(c.rows, c.tokens)) return plan_matmul_large(c);
   if (!fits<Large>(shared_limit)) return launch_for<Modest>(c);
   // Large tiles read less, small ones leave fewer multiprocessors without work.
   if (fills_device(c)) return launch_for<Large>(c);
@@ -454,6 +455,8 @@ Launch plan_matmul_tiled(const MatrixConstants& c, unsigned shared_limit) {
 
 Launch plan_matmul_swiglu(const Command& command, unsigned shared_limit) {
   const auto& c = constants_of<MatmulSwigluConstants>(command);
+  if (has_large_tiles(shared_limit) && large_tiles_fill_device(2 * c.rows, c.tokens))
+    return plan_matmul_swiglu_large(c);
   const bool large = tiles_of<Large>(2 * c.rows, c.tokens) >= kEnoughGroups;
   if (!(large ? fits<Large>(shared_limit) : fits<Small>(shared_limit))) return launch_for<Modest>(c);
   return large ? launch_for<Large>(c) : launch_for<Small>(c);
