@@ -91,9 +91,9 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     }
     const auto chosen = app.get_subcommands();
     std::string what = error.what();
-    // All that is left of whole numbers here is that they are too large for 32 bits.
+    // All that is left of whole numbers here is that they are too large for their type.
     if (error.get_name() == "ConversionError" && what.find(" = ") != std::string::npos)
-      what += fmt::format("; expected a whole number from 0 to {}", UINT32_MAX);
+      what += "; the number is too large for this option";
     throw UsageError(fmt::format("{}; see {}{} --help", what, app.get_name(),
                                  chosen.empty() ? "" : " " + chosen.front()->get_name()));
   }

@@ -107,8 +107,9 @@ SamplingSettings SamplingOptionGroup::resolved() const {
     const auto equals = bias.find('=');
     std::int32_t id = 0;
     float value = 0;
-    if (equals == std::string::npos || !parse_number(std::string_view(bias).substr(0, equals), id) ||
-        !parse_number(std::string_view(bias).substr(equals + 1), value)) {
+    auto added = std::string_view(bias).substr(equals == std::string::npos ? bias.size() : equals + 1);
+    if (added.size() > 1 && added[0] == '+' && added[1] != '-') added.remove_prefix(1);
+    if (!parse_number(std::string_view(bias).substr(0, equals), id) || !parse_number(added, value)) {
       throw UsageError(fmt::format("--logit-bias '{}': expected ID=VALUE, for example 42=-100", bias));
     }
     result.logit_bias.emplace_back(id, value);

@@ -8,6 +8,7 @@
 #include "common/options.hpp"
 #include "engine/logits_hash.hpp"
 #include "engine/model_parts.hpp"
+#include "engine/prompt.hpp"
 #include "kv/sequence_cache.hpp"
 #include "model/training_length.hpp"
 #include "npy.hpp"
@@ -46,9 +47,14 @@ class RowWriter : public OutputSink {
 };
 
 std::vector<std::int32_t> prompt_ids(const LogitsOptions& options, const Model& model) {
-  auto ids = options.ids.empty() ? model.encode(options.prompt) : parse_ids(options.ids);
-  if (ids.empty()) throw UsageError("there is no token to compute logits for; give --ids 1,2,3 or -p TEXT");
+  if (options.ids.empty() && options.prompt.empty()) {
+    throw UsageError("there is no token to compute logits for; give --ids 1,2,3 or -p TEXT");
+  }
+  auto ids = parse_ids(options.ids);
   check_ids(ids, model.vocab_size());
+  // As `generate` does: with what the model wants before a text.
+  const TextSpan text{.text = options.prompt, .trusted = true};
+  ids = make_prompt(model.parts().tokenizer, model.vocab_size(), std::move(ids), {&text, 1});
   const auto limit = options.engine.context != 0 ? options.engine.context : model.context_length();
   if (ids.size() > limit) {
     throw UsageError(
@@ -138,7 +144,7 @@ void add_logits(CLI::App& app, Action& action) {
   options->model.add_to(*command);
   auto* ids = command->add_option("--ids", options->ids, "token ids, 1,2,3");
   command->add_option("-p,--prompt", options->prompt, "text instead of ids")->excludes(ids);
-  command->add_option("--out", options->out, "file to write")->required();
+  command->add_option("--out", options->out, "file to write")->required()->check(check_not_empty);
   command->add_flag("--all", options->all, "every position, [T, V], instead of the last, [V]");
   command->add_option("--chunk", options->chunk, "prompt tokens fed at a time")->capture_default_str();
   command->add_option("--backend", options->engine.backend, "see `inferno backends`")->capture_default_str();

@@ -33,7 +33,8 @@ class Model {
 
   /// Token ids of a text. `parse_control`: whether control tokens such as <|im_start|> are recognized in it.
   std::vector<std::int32_t> encode(std::string_view text, bool parse_control = true) const;
-  /// The text of ids; ends in half a character if they do.
+  /// The text of ids; ends in half a character if they do. Ids that the tokenizer has no string for are no
+  /// text.
   std::string decode(std::span<const std::int32_t> ids) const;
 
   /// What the model is made of, for code inside inferno.

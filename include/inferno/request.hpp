@@ -33,7 +33,7 @@ std::string_view finish_reason_name(FinishReason reason);
 /// Times of one generation. A *forward* is one submission to the backend: a chunk of the prompt, or one or
 /// more chained decode steps.
 struct GenerationTimes {
-  double time_to_first_token_ms = 0;  ///< from the request to the first token's id
+  double time_to_first_token_ms = 0;  ///< from the prompt's ids, with room for them, to the first token's id
   double decode_tokens_per_second =
       0;  ///< tokens after the first, over the time after the first; 0 if there is none
   double forward_min_ms = 0;

@@ -25,14 +25,14 @@ struct SamplingSettings {
   float top_p = 1.0F;        ///< in [0, 1]; keep the smallest set of most likely ids with at least this
                              ///< share of what top-k kept; 1: off; 0: the most likely one
   float min_p = 0.0F;        ///< in [0, 1]; keep ids at least this likely relative to the best; 0: off
-  float repetition_penalty = 1.0F;  ///< > 0, finite; positive logits are divided by it, others multiplied,
+  float repetition_penalty = 1.0F;  ///< > 0, finite; positive logits are multiplied by 1 / it, others by it,
                                     ///< once for each distinct id of the prompt or generated before
   float presence_penalty = 0.0F;    ///< in [-100, 100]; subtracted once from ids generated before
   float frequency_penalty = 0.0F;   ///< in [-100, 100]; subtracted per earlier generation of the id
   std::uint64_t seed = 0;           ///< key of the random stream; with the position it fixes each draw
   /// (id, added): id in [0, vocabulary), value in [-100, 100]. -100 bans the id at any temperature.
   /// Several entries for one id add up.
-  std::vector<std::pair<std::int32_t, float>> logit_bias;
+  std::vector<std::pair<std::int32_t, float>> logit_bias = {};
 };
 
 }  // namespace inferno

@@ -18,7 +18,7 @@ INFERNO_PORTABLE int round_to_int(float x) {
   return as_int(float_bits(add(x, kRounder)) - kRounderBits);
 }
 
-/// 1 / a for a in [2^-120, 2^120], within 2 units in the last place: a linear guess by the bits, off by 12 %
+/// 1 / a for a in [2^-120, 2^120], within 2 units in the last place: a linear guess by the bits, off by 5.1 %
 /// at most, and three Newton steps that square the error.
 INFERNO_PORTABLE float reciprocal(float a) {
   float r = float_from_bits(0x7EF311C7U - float_bits(a));

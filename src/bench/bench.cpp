@@ -50,7 +50,7 @@ std::uint32_t positions_needed(const Workload& workload) {
 Limits limits_for(const Workload& workload) {
   const auto blocks = (positions_needed(workload) + kBlockSize - 1) / kBlockSize;
   const std::uint64_t all_blocks = std::uint64_t{blocks} * workload.rows;
-  if (all_blocks > UINT32_MAX) {
+  if (all_blocks >= UINT32_MAX) {
     throw UsageError(
         fmt::format("bench: {} rows of {} positions need {} cache blocks, more than can be counted",
                     workload.rows, positions_needed(workload), all_blocks));

@@ -72,10 +72,12 @@ Generation GenerationLoop::run() {
 }
 
 void GenerationLoop::advance(std::uint32_t steps, bool prefill) {
-  for (;;) {
+  const auto wanted = sequence_.generated() + steps;
+  while (!sequence_.finish_reason() && sequence_.generated() < wanted) {
     try {
-      return try_to_advance(steps, prefill);
+      return try_to_advance(wanted - sequence_.generated(), prefill);
     } catch (const DeviceLost& lost) {
+      if (thrown_) std::rethrow_exception(thrown_);
       if (generation_.moved_from.empty()) generation_.moved_from = executor_->capabilities().backend;
       move_to(context_.successor(lost));
     }
@@ -112,15 +114,19 @@ void GenerationLoop::forward(std::uint32_t first, std::uint32_t count, std::uint
   for (std::uint32_t i = 0; i < count; ++i) inputs[i] = TokenInput::of(sequence_.tokens()[first + i]);
   StepBatch batch;
   batch.add_row(inputs, first, cache_.blocks(), slot_);
+  if (wants_logits) batch.add_output(OutputKind::logits);  // first: a token is taken in with its logits
   if (steps > 0) batch.add_output(OutputKind::token);
-  if (wants_logits) batch.add_output(OutputKind::logits);
   SubmitOptions options;
   options.max_steps = std::max(steps, 1U);
+  options.sink = this;
+  options.cancelled = &context_.cancelled;
   options.stop_ids.ids = sequence_.ending_ids();
   if (context_.observer != nullptr) options.observer = context_.observer->stages(prefill);
 
   const auto started = Clock::now();
-  const auto result = executor_->wait(executor_->submit(batch, options));
+  prefill_ = prefill;
+  ticket_ = executor_->submit(batch, options);
+  const auto result = executor_->wait(ticket_);
   const double elapsed = milliseconds_since(started);
 
   auto& times = generation_.times;
@@ -130,30 +136,39 @@ void GenerationLoop::forward(std::uint32_t first, std::uint32_t count, std::uint
   ++times.forwards;
   if (!prefill) generation_.steps += result.steps;
   if (context_.observer != nullptr) context_.observer->forward(prefill, result.steps, elapsed);
+  if (thrown_) std::rethrow_exception(thrown_);
   if (result.status[0] == RowStatus::failed) {
     throw Error(fmt::format("{} failed at position {}: {}", executor_->capabilities().backend,
                             first + count - 1, result.errors[0]));
   }
 
-  if (steps == 0) return cache_.advance(first + count);
-  const auto& ids = result.ids[0];
-  cache_.advance(first + count + static_cast<std::uint32_t>(ids.size()) - 1);
-  const std::size_t vocab_size = context_.model.loaded.config.vocab_size;
-  for (std::size_t step = 0; step < ids.size() && !sequence_.finish_reason(); ++step) {
-    const auto logits = wants_logits ? std::span(result.values[1]).subspan(step * vocab_size, vocab_size)
-                                     : std::span<const float>();
-    accept(ids[step], logits, prefill);
-  }
+  // What was cancelled before its first step has written nothing.
+  if (result.steps > 0) cache_.advance(first + count + result.steps - 1);
+  if (result.status[0] == RowStatus::cancelled) sequence_.finish(FinishReason::cancelled);
 }
 
-void GenerationLoop::accept(TokenId id, std::span<const float> logits, bool prefill) {
-  if (hash_) hash_->add(logits);
+void GenerationLoop::take(std::uint32_t /*output*/, std::uint32_t /*step*/, std::span<const float> logits) {
+  logits_.assign(logits.begin(), logits.end());
+}
+
+void GenerationLoop::take_token(std::uint32_t /*output*/, std::uint32_t /*step*/, std::int32_t id) {
+  if (thrown_ || sequence_.finish_reason()) return;  // the device went on before it heard
+  try {
+    accept(id);
+  } catch (...) {
+    thrown_ = std::current_exception();
+  }
+  if (thrown_ || sequence_.finish_reason()) executor_->cancel(ticket_);
+}
+
+void GenerationLoop::accept(TokenId id) {
+  if (hash_) hash_->add(logits_);
   if (context_.observer != nullptr && context_.observer->wants_tokens()) {
     context_.observer->token({.number = sequence_.generated(),
                               .id = id,
                               .bytes = std::string(context_.model.tokenizer.bytes(id)),
-                              .probability = probability_of(logits, id),
-                              .prefill = prefill});
+                              .probability = probability_of(logits_, id),
+                              .prefill = prefill_});
   }
   emit(sequence_.accept(id));
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <span>
@@ -34,8 +35,8 @@ struct GenerationContext {
 };
 
 /// One sequence from prompt to end: feeds the prompt in chunks, then asks once per token (or once per K
-/// tokens).
-class GenerationLoop {
+/// tokens, which it takes in as they come).
+class GenerationLoop : private OutputSink {
  public:
   /// `prompt` is not empty; `limit`: positions that the sequence may fill, more than the prompt has.
   GenerationLoop(const GenerationContext& context, const Request& request, const std::vector<TokenId>& prompt,
@@ -54,8 +55,10 @@ class GenerationLoop {
   void move_to(Executor& executor);
   /// One submission: tokens [first, first + count) of the sequence; `steps` 0: chooses nothing.
   void forward(std::uint32_t first, std::uint32_t count, std::uint32_t steps, bool prefill);
-  /// Takes in one chosen token; `logits` [V], or empty if nobody wanted them.
-  void accept(TokenId id, std::span<const float> logits, bool prefill);
+  void take(std::uint32_t output, std::uint32_t step, std::span<const float> logits) override;
+  void take_token(std::uint32_t output, std::uint32_t step, std::int32_t id) override;
+  /// Takes in one chosen token.
+  void accept(TokenId id);
   void emit(const std::string& text);
 
   const GenerationContext& context_;
@@ -68,6 +71,11 @@ class GenerationLoop {
   std::optional<LogitsHash> hash_;
   Generation generation_;
   double forward_total_ms_ = 0;
+  // Of the submission that runs.
+  Ticket ticket_ = 0;
+  bool prefill_ = false;
+  std::vector<float> logits_;  // [V] of the token that comes next, or empty if nobody wanted them
+  std::exception_ptr thrown_;  // by who is told of tokens
 };
 
 }  // namespace inferno

@@ -151,9 +151,9 @@ File File::open(const std::filesystem::path& path, const OpenOptions& options) {
           shards[state->tensors[earlier->second].shard].name));
     }
   }
-  if (shards.size() > 1 && shards[0].split.tensors != state->tensors.size()) {
-    refuse_tensor_count(
-        shards[0], fmt::format("{} (the tensors of its {} shards)", state->tensors.size(), shards.size()));
+  if (shards[0].split.tensors != state->tensors.size()) {
+    refuse_tensor_count(shards[0], fmt::format("{} (the tensors of its {} shard{})", state->tensors.size(),
+                                               shards.size(), shards.size() == 1 ? "" : "s"));
   }
   state->metadata = std::move(shards[0].header.metadata);
   for (const Shard& shard : shards) {

@@ -47,18 +47,24 @@ std::optional<std::uint32_t> five_digits(std::string_view text) {
 
 Split read_split(const Header& header, std::string_view file_name) {
   Split split;
+  split.tensors = header.tensors.size();
   if (find_value(header.metadata, kCountKey) == nullptr) {
     if (find_value(header.metadata, kNumberKey) != nullptr)
       whole_number(header, kCountKey, kMaxShards, file_name);
     return split;
   }
   split.count = static_cast<std::uint32_t>(whole_number(header, kCountKey, kMaxShards, file_name));
-  if (split.count <= 1) {
+  if (split.count == 0) {  // shards that were merged again keep their keys
     split.count = 1;
     return split;
   }
-  split.number = static_cast<std::uint32_t>(whole_number(header, kNumberKey, kMaxShards, file_name));
-  split.tensors = whole_number(header, kTensorsKey, kMaxTensors, file_name);
+  const bool alone = split.count == 1;  // then the others need not be there
+  if (!alone || find_value(header.metadata, kNumberKey) != nullptr) {
+    split.number = static_cast<std::uint32_t>(whole_number(header, kNumberKey, kMaxShards, file_name));
+  }
+  if (!alone || find_value(header.metadata, kTensorsKey) != nullptr) {
+    split.tensors = whole_number(header, kTensorsKey, kMaxTensors, file_name);
+  }
   if (split.number >= split.count) {
     throw Error(fmt::format("{}: metadata key \"{}\": expected less than split.count = {}{}, found {}",
                             file_name, kNumberKey, split.count,

@@ -106,8 +106,8 @@ std::uint32_t read_vocab_size(const gguf::File& file, const MetadataReader& meta
 float read_epsilon(const MetadataReader& metadata) {
   constexpr std::string_view kKey = "attention.layer_norm_rms_epsilon";
   const auto number = metadata.optional_number(kKey);
-  constexpr std::string_view kExpected = "a number from 0 to below 1";
-  if (!number || !(*number >= 0.0 && *number < 1.0)) metadata.refuse(kKey, kExpected);
+  constexpr std::string_view kExpected = "a number above 0 and below 1";
+  if (!number || !(static_cast<float>(*number) > 0.0F && *number < 1.0)) metadata.refuse(kKey, kExpected);
   return static_cast<float>(*number);
 }
 

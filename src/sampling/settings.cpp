@@ -33,9 +33,11 @@ std::string settings_problem(const SamplingSettings& settings, std::size_t vocab
   if (!within(settings.min_p, 0.0F, 1.0F)) {
     return fmt::format("min_p must be within 0 and 1, not {}", settings.min_p);
   }
-  if (!std::isfinite(settings.repetition_penalty) || settings.repetition_penalty <= 0.0F) {
-    return fmt::format("repetition_penalty must be a finite number above 0 (1: off), not {}",
-                       settings.repetition_penalty);
+  if (!std::isfinite(settings.repetition_penalty) || settings.repetition_penalty <= 0.0F ||
+      !std::isfinite(1.0F / settings.repetition_penalty)) {
+    return fmt::format(
+        "repetition_penalty must be a finite number above 0, with a finite reciprocal (1: off), not {}",
+        settings.repetition_penalty);
   }
   if (!within(settings.presence_penalty, -kLargestShift, kLargestShift)) {
     return fmt::format("presence_penalty must be within -100 and 100, not {}", settings.presence_penalty);

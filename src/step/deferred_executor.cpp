@@ -335,9 +335,9 @@ bool DeferredExecutor::is_chain(const Submission& submission, const StepWork& fi
   return can_chain(first, submission.stop_ids());
 }
 
-/// Runs what is left of a submission on the device, and then takes the steps in one by one as if they had
-/// been run so. A step in which there was nothing to choose is run again by itself: what is wrong is found in
-/// its logits.
+/// Runs what is left of a submission on the device, and takes its steps in one by one as if they had been run
+/// so, while it runs if the device says what it chose. A step in which there was nothing to choose is run
+/// again by itself: what is wrong is found in its logits.
 void DeferredExecutor::run_chained_steps(Submission& submission, const StepWork& first) {
   State& state = *state_;
   const std::uint32_t steps = submission.steps_left();
@@ -346,38 +346,59 @@ void DeferredExecutor::run_chained_steps(Submission& submission, const StepWork&
   state.chain_ids.resize(steps * state.chain_rows.size());
   start_chain();
   if (submission.cancelled()) return;
-  state.outputs.add_dispatches(run_chain(first, steps, submission.stop_ids(), state.chain_ids));
 
-  for (std::uint32_t step = 0; step < steps && !submission.done(); ++step) {
-    const auto ids =
-        std::span(state.chain_ids).subspan(step * state.chain_rows.size(), state.chain_rows.size());
-    bool cancelled = false;
-    bool dry = false;
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (!submission.running(state.chain_rows[i])) continue;
-      cancelled = cancelled || ids[i] == kChainStopped;
-      dry = dry || ids[i] == kChainDry;
-    }
-    if (cancelled) return;
-    if (step > 0) {
-      plan_chained_step(submission.batch(), state.limits, submission.step(), submission.runs(), state.plan);
-      submission.fill_tokens(state.tokens);
-      state.outputs.start(submission, state.plan, state.tokens, state.slots);
-    }
-    if (dry) {
-      run_step({state.plan, state.tokens, submission.batch(), nullptr, &state.slots}, state.outputs);
-    } else {
-      std::uint32_t head_row = 0;
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (!submission.running(state.chain_rows[i])) continue;
-        state.outputs.take_hidden(head_row, {});
-        state.outputs.take_choice(head_row++, ids[i]);
+  std::uint32_t taken = 0;
+  auto latest = Chained::taken;
+  std::exception_ptr thrown;  // by a sink; the device is still running
+  const auto take_in = [&](std::uint32_t known) {
+    try {
+      while (taken < known && latest == Chained::taken && !submission.done()) {
+        latest = take_chained_step(submission, taken);
+        if (latest == Chained::taken) ++taken;
       }
+    } catch (...) {
+      thrown = std::current_exception();
+      latest = Chained::over;
     }
-    state.outputs.finish();
-    submission.finish_step();
-    if (dry) return;
+    if (thrown || submission.cancelled()) cancel_chain();
+  };
+  const std::uint64_t dispatches = run_chain(first, steps, submission.stop_ids(), state.chain_ids, take_in);
+  state.outputs.add_dispatches(dispatches);
+  take_in(steps);
+  if (thrown) std::rethrow_exception(thrown);
+  if (latest != Chained::dry) return;
+  run_step({state.plan, state.tokens, submission.batch(), nullptr, &state.slots}, state.outputs);
+  state.outputs.finish();
+  submission.finish_step();
+}
+
+/// Takes in what the device chose in step `index` of a chain. `dry`: there was nothing to choose for a row;
+/// the step is planned, and to be run. `over`: the device did not run it.
+DeferredExecutor::Chained DeferredExecutor::take_chained_step(Submission& submission, std::uint32_t index) {
+  State& state = *state_;
+  const std::size_t rows = state.chain_rows.size();
+  const auto ids = std::span(state.chain_ids).subspan(index * rows, rows);
+  bool dry = false;
+  for (std::size_t i = 0; i < rows; ++i) {
+    if (!submission.running(state.chain_rows[i])) continue;
+    if (ids[i] == kChainStopped) return Chained::over;
+    dry = dry || ids[i] == kChainDry;
   }
+  if (index > 0) {
+    plan_chained_step(submission.batch(), state.limits, submission.step(), submission.runs(), state.plan);
+    submission.fill_tokens(state.tokens);
+    state.outputs.start(submission, state.plan, state.tokens, state.slots);
+  }
+  if (dry) return Chained::dry;
+  std::uint32_t head_row = 0;
+  for (std::size_t i = 0; i < rows; ++i) {
+    if (!submission.running(state.chain_rows[i])) continue;
+    state.outputs.take_hidden(head_row, {});
+    state.outputs.take_choice(head_row++, ids[i]);
+  }
+  state.outputs.finish();
+  submission.finish_step();
+  return Chained::taken;
 }
 
 }  // namespace inferno

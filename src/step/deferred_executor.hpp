@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -65,6 +66,9 @@ class HeadConsumer {
 
 class Submission;
 
+/// Told by a chain that runs: in how many steps what was chosen is known. Throws nothing.
+using ChainProgress = std::function<void(std::uint32_t steps)>;
+
 /// What all executors share that run in their caller's thread: tickets, chained steps, references, slots,
 /// cancelling, statuses and results. Work is queued by `submit` and done by `wait` and `poll`, and by what
 /// must come after it (slot changes, copies, exports, imports): nothing is handed from thread to thread,
@@ -121,9 +125,11 @@ class DeferredExecutor : public Executor {
   /// Runs `steps` steps. ids [steps][rows of first] are what they chose: kChainStopped where a row was not
   /// running any more, because it had chosen a stop id or the chain was cancelled; kChainDry where there was
   /// nothing to choose: the row's later steps then count as not run. A row that runs no more writes nothing
-  /// to the cache. Returns the dispatches that were made of the steps.
+  /// to the cache. While it waits for the device it calls `progress` every few milliseconds at least, and as
+  /// soon as it knows more ids if it can. Returns the dispatches that were made of the steps.
   virtual std::uint64_t run_chain(const StepWork& /*first*/, std::uint32_t /*steps*/,
-                                  const StopIds& /*stop_ids*/, std::span<std::int32_t> /*ids*/) {
+                                  const StopIds& /*stop_ids*/, std::span<std::int32_t> /*ids*/,
+                                  const ChainProgress& /*progress*/) {
     return 0;
   }
   /// From any thread, while a chain may be running: no more of its steps are wanted.
@@ -144,6 +150,8 @@ class DeferredExecutor : public Executor {
   void run_next(Submission& submission, bool may_chain);
   bool is_chain(const Submission& submission, const StepWork& first) const;
   void run_chained_steps(Submission& submission, const StepWork& first);
+  enum class Chained : std::uint8_t { taken, dry, over };
+  Chained take_chained_step(Submission& submission, std::uint32_t index);
 
   const ModelConfig& config_;
   Capabilities capabilities_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -91,6 +92,8 @@ struct SubmitOptions {
   StopIds stop_ids;
   OutputSink* sink = nullptr;         ///< must live until the ticket is done
   StageObserver* observer = nullptr;  ///< likewise
+  /// True is as good as `cancel`, and may come from a signal handler; likewise.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 /// The seam. Above it: generation loop, scheduler, server, benchmarks; below it: one implementation per

@@ -40,15 +40,19 @@ struct StepResult {
   std::uint64_t device_waits = 0;
 };
 
-/// Takes logits and hidden states as they are produced, so that those of a long prompt are never held. What
-/// holds a NaN is not handed over: the row fails instead. `take` may call Executor::cancel and nothing else
-/// of the executor. If it throws, the rows that were running fail with what it said.
+/// Takes outputs as they are produced: logits and hidden states, so that those of a long prompt are never
+/// held (what holds a NaN is not handed over: the row fails instead), and chosen ids, so that nobody waits
+/// for the end of a chain. It may call Executor::cancel and nothing else of the executor. If it throws, the
+/// rows that were running fail with what it said.
 class OutputSink {
  public:
   virtual ~OutputSink() = default;
   /// `values` is [V] or [D] by the output's kind; valid during the call. Outputs of one step come in
   /// ascending order, steps in ascending order. Called from the thread that waits or polls.
   virtual void take(std::uint32_t output, std::uint32_t step, std::span<const float> values) = 0;
+  /// What an output of kind token chose, which the result holds as well. A device that chains steps may go on
+  /// meanwhile: later steps' ids can come after a cancel; or all of a chain's may come at its end.
+  virtual void take_token(std::uint32_t /*output*/, std::uint32_t /*step*/, std::int32_t /*id*/) {}
 };
 
 }  // namespace inferno

@@ -229,6 +229,9 @@ void StepOutputs::choose(const OutputPlan& output, const HeadRow& made) {
   if (observer_ != nullptr) chosen_ids_.push_back(static_cast<float>(choice.id));
   if (choice.error.empty()) {
     submission_->choose(output.row, output.output, choice.id);
+    if (submission_->sink() != nullptr) {
+      submission_->sink()->take_token(output.output, submission_->step(), choice.id);
+    }
   } else {
     fail(output, choice.error);
   }

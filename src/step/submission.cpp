@@ -11,6 +11,7 @@ void Submission::start(Ticket ticket, const StepBatch& batch, const SubmitOption
   stop_ids_ = options.stop_ids;
   sink_ = options.sink;
   observer_ = options.observer;
+  cancelled_by_ = options.cancelled;
   cancelled_.store(false, std::memory_order_relaxed);
 
   const std::size_t rows = batch.rows();
@@ -49,7 +50,7 @@ void Submission::end_all(RowStatus status) {
 }
 
 void Submission::heed_cancel() {
-  if (cancelled_.load(std::memory_order_relaxed)) end_all(RowStatus::cancelled);
+  if (cancelled()) end_all(RowStatus::cancelled);
 }
 
 void Submission::resolve(const ReferenceMemory& references) {

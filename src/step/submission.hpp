@@ -29,7 +29,10 @@ class Submission {
   bool done() const { return running_ == 0; }
   std::uint32_t steps_left() const { return max_steps_ - result_.steps; }
   const StopIds& stop_ids() const { return stop_ids_; }
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  bool cancelled() const {
+    return cancelled_.load(std::memory_order_relaxed) ||
+           (cancelled_by_ != nullptr && cancelled_by_->load(std::memory_order_relaxed));
+  }
 
   /// From any thread.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
@@ -63,6 +66,7 @@ class Submission {
   OutputSink* sink_ = nullptr;
   StageObserver* observer_ = nullptr;
   std::atomic<bool> cancelled_ = false;
+  const std::atomic<bool>* cancelled_by_ = nullptr;  // SubmitOptions::cancelled
 
   StepResult result_;
   std::vector<bool> runs_;                    // [R]

@@ -66,7 +66,9 @@ void warn_of_duplicates(const Vocabulary& vocabulary) {
   }
   if (repeated > 0) {
     log().warn(
-        "the vocabulary has {} tokens with the string of an earlier one ({}); text becomes the lowest id",
+        "the vocabulary has {} tokens with the string of an earlier one ({}); text becomes the lowest id "
+        "that is "
+        "not an added token's, and an added token's text the lowest of those",
         repeated, example);
   }
 }

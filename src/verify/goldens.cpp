@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <string_view>
 
 #include <inferno/error.hpp>
 
@@ -12,18 +14,30 @@
 namespace inferno::verify {
 namespace {
 
+/// The ids of a field of a case. Throws Error for what is no id of any vocabulary.
+std::vector<std::int32_t> read_ids(const nlohmann::json& json, std::string_view field) {
+  std::vector<std::int32_t> ids;
+  for (const auto& value : json.at(field)) {
+    if (!value.is_number_integer() || value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
+      throw Error(fmt::format("{}[{}]: expected a token id, found {}", field, ids.size(), value.dump()));
+    }
+    ids.push_back(value.get<std::int32_t>());
+  }
+  return ids;
+}
+
 GoldenCase read_case(const nlohmann::json& json) {
   GoldenCase golden;
-  json.at("ids").get_to(golden.ids);
+  golden.ids = read_ids(json, "ids");
   if (json.contains("last_logits")) {
     json.at("last_logits").get_to(golden.logits);
     golden.logit_ids.resize(golden.logits.size());
     std::iota(golden.logit_ids.begin(), golden.logit_ids.end(), 0);
   } else {
-    json.at("top20_ids").get_to(golden.logit_ids);
+    golden.logit_ids = read_ids(json, "top20_ids");
     json.at("top20_logits").get_to(golden.logits);
   }
-  if (json.contains("greedy_ids")) json.at("greedy_ids").get_to(golden.greedy_ids);
+  if (json.contains("greedy_ids")) golden.greedy_ids = read_ids(json, "greedy_ids");
   return golden;
 }
 
@@ -60,6 +74,8 @@ std::vector<GoldenCase> read_goldens(const std::filesystem::path& path, std::uin
     }
   } catch (const nlohmann::json::exception& error) {
     throw Error(fmt::format("{}: no golden file: {}", shown, error.what()));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: case {}: {}", shown, goldens.size(), error.what()));
   }
   if (goldens.empty()) throw Error(fmt::format("{}: holds no cases", shown));
   for (std::size_t i = 0; i < goldens.size(); ++i) {

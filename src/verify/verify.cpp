@@ -91,7 +91,8 @@ class Verification {
     for (std::size_t i = 0; i < rounded.size(); ++i) {
       largest = std::max(largest, std::abs(rounded[i] - questions_.reference[i]));
     }
-    return largest / largest_magnitude(questions_.reference);
+    // Logits may all be zero, and differ by nothing.
+    return largest == 0 ? 0 : largest / largest_magnitude(questions_.reference);
   }
 
   /// Each costs as much as the reference itself, so they are worked out only once somebody is judged by them.

@@ -23,6 +23,24 @@ class CancellingSink : public OutputSink {
   std::uint32_t step_;
 };
 
+// Notes the ids that come, and says that it has enough once those of a given step have.
+class TokenSink : public OutputSink {
+ public:
+  explicit TokenSink(std::uint32_t step) : step_(step) {}
+  void take(std::uint32_t /*output*/, std::uint32_t /*step*/, std::span<const float> /*values*/) override {}
+  void take_token(std::uint32_t output, std::uint32_t step, std::int32_t id) override {
+    EXPECT_EQ(output, 0U);
+    EXPECT_EQ(step, ids.size());
+    ids.push_back(id);
+    if (step == step_) cancelled = true;
+  }
+  Ids ids;
+  std::atomic<bool> cancelled = false;
+
+ private:
+  std::uint32_t step_;
+};
+
 class CancellingObserver : public StageObserver {
  public:
   CancellingObserver(Executor& executor, int step) : executor_(executor), step_(step) {}
@@ -106,6 +124,43 @@ TEST_P(Conformance, CancelFromTheSink) {
     }
     CancelledRow::expect_continues(executor(), result, ids, expected.ids, block_run(10, 2));
   }
+}
+
+TEST_P(Conformance, TokensComeToTheSinkAndAFlagCancels) {
+  INFERNO_NEEDS(multi_step, "chained steps");
+  const Ids ids = prompt(125, 9);
+  const Transcript expected = generate(executor(), ids, 12);
+  for (const std::uint32_t step : {0U, 4U, 11U, 12U}) {
+    TokenSink sink(step);
+    StepBatch batch;
+    batch.add_row(inputs(ids), 0, block_run(10, 2));
+    batch.add_output(OutputKind::token);
+    SubmitOptions options;
+    options.max_steps = 12;
+    options.sink = &sink;
+    options.cancelled = &sink.cancelled;
+    const StepResult result = executor().wait(executor().submit(batch, options));
+    EXPECT_EQ(sink.ids, result.ids[0]);
+    EXPECT_GT(result.steps, std::min(step, 11U)) << "what it has seen was chosen";
+    CancelledRow::expect_continues(executor(), result, ids, expected.ids, block_run(10, 2));
+  }
+}
+
+TEST_P(Conformance, AFlagThatIsTrueLetsNothingRun) {
+  const Ids ids = prompt(126, 9);
+  const Transcript expected = generate(executor(), ids, 1);
+  const std::atomic<bool> cancelled = true;
+  StepBatch batch;
+  batch.add_row(inputs(ids), 0, block_run(10, 2));
+  batch.add_output(OutputKind::token);
+  SubmitOptions options;
+  options.cancelled = &cancelled;
+  const StepResult result = executor().wait(executor().submit(batch, options));
+  if (!capabilities().asynchronous) {
+    EXPECT_EQ(result.status[0], RowStatus::cancelled);
+    EXPECT_EQ(result.steps, 0U);
+  }
+  CancelledRow::expect_continues(executor(), result, ids, expected.ids, block_run(10, 2));
 }
 
 TEST_P(Conformance, CancelFromTheObserver) {

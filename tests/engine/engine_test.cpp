@@ -136,6 +136,71 @@ TEST(Engine, EndsAtAStopString) {
   EXPECT_LT(stopped.ids.size(), whole.ids.size());
 }
 
+/// However many steps are chained: what nobody wants any more is not computed.
+class Chained : public testing::TestWithParam<const char*> {
+ protected:
+  static EngineOptions options() {
+    EngineOptions chosen;
+    chosen.backend = GetParam();
+    chosen.steps_per_submit = 200;
+    return chosen;
+  }
+  static Request request() {
+    Request asked{.prompt = "Once upon a time", .max_tokens = 200};
+    asked.ignore_end_tokens = true;
+    return asked;
+  }
+};
+
+TEST_P(Chained, EndsAtAStopString) {
+  Engine engine(tale(), options());
+  auto asked = request();
+  asked.stop = {"gi"};
+  const auto stopped = engine.generate(asked);
+  EXPECT_THAT(stopped.text, testing::EndsWith(" little "));
+  EXPECT_EQ(stopped.finish_reason, FinishReason::stop);
+  EXPECT_EQ(stopped.steps + 1, stopped.ids.size());
+  EXPECT_LT(stopped.ids.size(), 20U);
+}
+
+TEST_P(Chained, EndsWhenTheCallbackSaysSo) {
+  Engine engine(tale(), options());
+  int calls = 0;
+  const auto ended = engine.generate(request(), [&](std::string_view) { return ++calls < 3; });
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(ended.finish_reason, FinishReason::cancelled);
+  EXPECT_EQ(ended.steps + 1, ended.ids.size());
+}
+
+TEST_P(Chained, EndsWhenItIsCancelled) {
+  Engine engine(tale(), options());
+  int calls = 0;
+  auto asked = request();
+  for (const bool hash : {false, true}) {
+    asked.hash_logits = hash;
+    calls = 0;
+    const auto ended = engine.generate(asked, [&](std::string_view) {
+      if (++calls == 3) engine.cancel();
+      return true;
+    });
+    EXPECT_EQ(calls, 3);
+    EXPECT_EQ(ended.finish_reason, FinishReason::cancelled);
+    EXPECT_EQ(ended.steps + 1, ended.ids.size());
+  }
+  // And goes on afterwards as if nothing had been.
+  asked.max_tokens = 20;
+  EXPECT_EQ(engine.generate(asked).ids, Engine(tale(), options()).generate(asked).ids);
+}
+
+TEST_P(Chained, HandsOnWhatTheCallbackThrows) {
+  struct Enough {};
+  Engine engine(tale(), options());
+  EXPECT_THROW(engine.generate(request(), [](std::string_view) -> bool { throw Enough(); }), Enough);
+  EXPECT_EQ(engine.generate(request()).ids, Engine(tale(), options()).generate(request()).ids);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engine, Chained, testing::Values("scalar", "pool"));
+
 TEST(Engine, MaxTokensZeroGeneratesNothing) {
   Engine engine(tale());
   const auto generation = engine.generate({.prompt = "Once", .max_tokens = 0});

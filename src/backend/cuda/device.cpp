@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <fmt/format.h>
 #include <limits>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -360,15 +362,20 @@ class OpenedDevice : public CudaDevice {
     ++handle_->counters().submissions;
     ++handle_->counters().dispatches;
   }
-  bool is_idle() const override {
-    bool done = false;
-    handle_->check(handle_->module().query(handle_->get(), &done), "asking whether the device is done");
-    return done;
-  }
-
   void wait() override {
     ++handle_->counters().waits;
     handle_->check(handle_->module().wait(handle_->get()), "waiting for the device");
+  }
+
+  // The driver knows no wait with a limit.
+  bool wait_for(std::chrono::microseconds most) override {
+    const auto end = std::chrono::steady_clock::now() + most;
+    for (;;) {
+      bool done = false;
+      handle_->check(handle_->module().query(handle_->get(), &done), "asking whether the device is done");
+      if (done || std::chrono::steady_clock::now() >= end) return done;
+      std::this_thread::yield();
+    }
   }
 
  private:

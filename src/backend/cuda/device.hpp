@@ -28,8 +28,6 @@ class CudaDevice : public gpu::Device {
   virtual std::uint32_t persistent_rows(const PersistentModel& of) const = 0;
   /// Launches steps and returns at once; counts as one submission.
   virtual void persistent_launch(const PersistentModel& of, const PersistentStep& step) = 0;
-  /// Whether everything submitted is done.
-  virtual bool is_idle() const = 0;
 };
 
 /// Opens device `index` of those that `library()` counts. Throws Error naming what failed.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <string_view>
@@ -16,6 +18,9 @@ namespace {
 constexpr std::size_t kStepsDone = 0;
 constexpr std::size_t kLate = 1;
 constexpr std::size_t kIds = kLate + 3;
+
+/// How often the host looks whether a chain has chosen more: a fraction of a step.
+constexpr std::chrono::microseconds kLookInterval{50};
 
 /// Epochs count up from 1 and must not meet an old word's: they start again, with zeroed words, before they
 /// wrap.
@@ -208,17 +213,23 @@ bool CudaExecutor::can_chain(const StepWork& first, const StopIds& stop_ids) con
 }
 
 std::uint64_t CudaExecutor::run_chain(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids,
-                                      std::span<std::int32_t> ids) {
+                                      std::span<std::int32_t> ids, const ChainProgress& progress) {
   if (!can_chain_persistent(first, stop_ids, steps)) {
-    return GpuExecutor::run_chain(first, steps, stop_ids, ids);
+    return GpuExecutor::run_chain(first, steps, stop_ids, ids, progress);
   }
-  run_persistent(first, steps, stop_ids);
   const auto words = answer_words();
   const std::size_t rows = first.plan.rows.size();
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto id = static_cast<std::int32_t>(words[kIds + i]);
-    ids[i] = i / rows >= words[kStepsDone] || id == kNotRunning ? kChainStopped : id < 0 ? kChainDry : id;
-  }
+  std::fill(ids.begin(), ids.end(), kChainStopped);
+  std::size_t known = 0;
+  const auto take_in = [&](std::uint32_t done) {
+    for (; known < done * rows; ++known) {
+      const auto id = static_cast<std::int32_t>(words[kIds + known]);
+      ids[known] = id == kNotRunning ? kChainStopped : id < 0 ? kChainDry : id;
+    }
+    progress(done);
+  };
+  run_persistent(first, steps, stop_ids, take_in);
+  take_in(words[kStepsDone]);
   return 1;
 }
 
@@ -227,7 +238,16 @@ std::span<std::uint32_t> CudaExecutor::answer_words() const {
   return {reinterpret_cast<std::uint32_t*>(bytes.data()), bytes.size() / sizeof(std::uint32_t)};
 }
 
-void CudaExecutor::run_persistent(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids) {
+/// The device counts steps up, after it has written what was chosen in them.
+void CudaExecutor::watch(std::uint32_t& steps_done, const ChainProgress& progress) {
+  const std::atomic_ref counter(steps_done);
+  do {
+    progress(counter.load(std::memory_order_acquire));
+  } while (!cuda_.wait_for(kLookInterval));
+}
+
+void CudaExecutor::run_persistent(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids,
+                                  const ChainProgress& progress) {
   const auto& rows = first.plan.rows;
   Resident& resident = rows.size() == 1 ? one_ : several_;
   const std::uint32_t epochs = steps * (resident.model.layers + 1);
@@ -268,6 +288,7 @@ void CudaExecutor::run_persistent(const StepWork& first, std::uint32_t steps, co
   words[kLate] = 0;
   cuda_.persistent_launch(resident.model, step);
   try {
+    if (progress) watch(words[kStepsDone], progress);
     cuda_.wait();
   } catch (const DeviceLost& error) {
     if (words[kLate] == 0 || words[kLate] >= kAwaited.size()) throw;

@@ -27,7 +27,7 @@ class CudaExecutor : public gpu::GpuExecutor {
   void run_step(const StepWork& work, HeadConsumer& head) override;
   bool can_chain(const StepWork& first, const StopIds& stop_ids) const override;
   std::uint64_t run_chain(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids,
-                          std::span<std::int32_t> ids) override;
+                          std::span<std::int32_t> ids, const ChainProgress& progress) override;
 
  private:
   void prepare_persistent(const Limits& limits);
@@ -36,8 +36,10 @@ class CudaExecutor : public gpu::GpuExecutor {
   /// Whether the step decodes a few rows that each take the largest logit, and `steps` of it have room.
   bool is_persistent(const StepWork& work, std::uint32_t steps) const;
   bool can_chain_persistent(const StepWork& first, const StopIds& stop_ids, std::uint32_t steps) const;
-  /// Launches steps and waits for them.
-  void run_persistent(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids);
+  void watch(std::uint32_t& steps_done, const ChainProgress& progress);
+  /// Launches steps and waits for them; `progress` is told how many are done whenever more are.
+  void run_persistent(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids,
+                      const ChainProgress& progress = {});
 
   std::span<std::uint32_t> answer_words() const;
 

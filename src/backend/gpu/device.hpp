@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -165,6 +166,9 @@ class Device {
   virtual void submit(const Recording& recording, std::uint32_t times) = 0;
   /// Waits until everything submitted is done.
   virtual void wait() = 0;
+  /// Waits for it no longer than so, and says whether it is done. Counts as no wait: `wait` has the last
+  /// word.
+  virtual bool wait_for(std::chrono::microseconds most) = 0;
 
   /// Records, submits and waits: one question and its answer. For tests of kernels and for `hybrid`.
   void run_once(const std::function<void(Recorder&)>& commands) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <fmt/format.h>
 
 #include "arith/portable.hpp"
@@ -11,6 +12,9 @@
 
 namespace inferno::gpu {
 namespace {
+
+/// How long a chain runs before the host looks whether it is still wanted.
+constexpr std::chrono::milliseconds kLookInterval{5};
 
 /// The shared part's, completed.
 Capabilities gpu_capabilities(Capabilities can, std::string name, const Device& device) {
@@ -175,12 +179,14 @@ void GpuExecutor::cancel_chain() {
 }
 
 std::uint64_t GpuExecutor::run_chain(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids,
-                                     std::span<std::int32_t> ids) {
+                                     std::span<std::int32_t> ids, const ChainProgress& progress) {
   const std::uint64_t dispatches = device_->counters().dispatches;
   const StepShape shape = buffers_->fill(first);
   buffers_->fill_chain(first, stop_ids);
   const bool samples = fill_slots(first, 0, shape.heads, nullptr);
   device_->submit(recording_of(shape, true, samples), steps);
+  // What was chosen stays on the device until the end; what is asked here is whether to go on.
+  while (!device_->wait_for(kLookInterval)) progress(0);
   device_->wait();
   read_into(*device_, *buffers_->ids, 0, ids);
   // The device has counted for rows that had stopped, too.

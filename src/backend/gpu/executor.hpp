@@ -36,7 +36,7 @@ class GpuExecutor : public DeferredExecutor, public OnDevice {
   bool can_chain(const StepWork& first, const StopIds& stop_ids) const override;
   void start_chain() override;
   std::uint64_t run_chain(const StepWork& first, std::uint32_t steps, const StopIds& stop_ids,
-                          std::span<std::int32_t> ids) override;
+                          std::span<std::int32_t> ids, const ChainProgress& progress) override;
   void cancel_chain() override;
   std::size_t block_bytes() const override { return cache_->layout().block_bytes(); }
   void copy_block(std::uint32_t source, std::uint32_t target) override { cache_->copy(source, target); }

@@ -353,11 +353,20 @@ bool VulkanDevice::is_done_soon() {
 void VulkanDevice::wait() {
   if (waited_ == submitted_) return;
   ++counters_.waits;
-  if (capabilities_.software || !is_done_soon()) wait_for_submitted();
+  if (capabilities_.software || !is_done_soon()) {
+    wait_for_submitted(std::numeric_limits<std::uint64_t>::max());
+    waited_ = submitted_;
+  }
   if (times_) collect_times();
 }
 
-void VulkanDevice::wait_for_submitted() {
+bool VulkanDevice::wait_for(std::chrono::microseconds most) {
+  return waited_ == submitted_ ||
+         wait_for_submitted(static_cast<std::uint64_t>(std::chrono::nanoseconds(most).count()));
+}
+
+/// Whether it is done by then.
+bool VulkanDevice::wait_for_submitted(std::uint64_t nanoseconds) {
   const DeviceFunctions& functions = owner_.functions;
   VkSemaphore semaphore = timeline_.get();
   VkSemaphoreWaitInfo info{};
@@ -365,9 +374,10 @@ void VulkanDevice::wait_for_submitted() {
   info.semaphoreCount = 1;
   info.pSemaphores = &semaphore;
   info.pValues = &submitted_;
-  check(functions.wait_semaphores(owner_.device, &info, std::numeric_limits<std::uint64_t>::max()),
-        "vkWaitSemaphores");
-  waited_ = submitted_;
+  const VkResult result = functions.wait_semaphores(owner_.device, &info, nanoseconds);
+  if (result == VK_TIMEOUT) return false;
+  check(result, "vkWaitSemaphores");
+  return true;
 }
 
 /// Of a recording that ran several times in a row the last one: they share their stamps.

@@ -47,6 +47,7 @@ class VulkanDevice final : public gpu::Device {
   std::unique_ptr<gpu::Recorder> record() override;
   void submit(const gpu::Recording& recording, std::uint32_t times) override;
   void wait() override;
+  bool wait_for(std::chrono::microseconds most) override;
 
  private:
   bool flushes_subnormals();
@@ -55,7 +56,7 @@ class VulkanDevice final : public gpu::Device {
   std::unique_ptr<gpu::Buffer> allocate(std::uint64_t bytes, gpu::Memory memory, std::string_view what);
   gpu::Buffer& staging();
   bool is_done_soon();
-  void wait_for_submitted();
+  bool wait_for_submitted(std::uint64_t nanoseconds);
   void collect_times();
 
   std::shared_ptr<const Instance> instance_;

@@ -72,6 +72,7 @@ class WatchingDevice : public gpu::Device {
     inner_->submit(recording, times);
   }
   void wait() override { inner_->wait(); }
+  bool wait_for(std::chrono::microseconds most) override { return inner_->wait_for(most); }
 
  private:
   std::unique_ptr<gpu::Device> inner_;

@@ -9,8 +9,11 @@ namespace inferno::scalar {
 void rms_norm(std::span<const float> x, std::span<const float> weight, float epsilon, std::span<float> y) {
   const std::size_t width = weight.size();
   for (std::size_t row = 0; row < x.size(); row += width) {
-    const float mean_square = dot(&x[row], &x[row], width) / static_cast<float>(width);
-    const float scale = 1.0F / std::sqrt(mean_square + epsilon);
+    // In double: squares of floats can be beyond them, and the norm is not.
+    double squares = 0;
+    for (std::size_t i = 0; i < width; ++i) squares += static_cast<double>(x[row + i]) * x[row + i];
+    const double mean_square = squares / static_cast<double>(width);
+    const auto scale = static_cast<float>(1.0 / std::sqrt(mean_square + static_cast<double>(epsilon)));
     for (std::size_t i = 0; i < width; ++i) y[row + i] = x[row + i] * scale * weight[i];
   }
 }
