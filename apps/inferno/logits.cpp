@@ -5,6 +5,7 @@
 
 #include "backend/registry.hpp"
 #include "command.hpp"
+#include "common/command_line.hpp"
 #include "common/options.hpp"
 #include "engine/logits_hash.hpp"
 #include "engine/model_parts.hpp"

@@ -18,7 +18,7 @@ void check_ids(std::span<const std::int32_t> ids, std::uint32_t vocab_size, std:
 
 SlotTable::SlotTable(std::uint32_t slots, std::uint32_t vocab_size)
     : vocab_size_(vocab_size),
-      slots_(slots, Slot{{}, {}, TokenHistory(vocab_size), false}),
+      slots_(slots, Slot{SamplingSettings(), {}, TokenHistory(vocab_size), false}),
       blank_(slots == 0 ? 0 : vocab_size),
       draft_(slots == 0 ? 0 : vocab_size) {}
 

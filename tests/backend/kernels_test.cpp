@@ -98,6 +98,15 @@ TEST(RmsNorm, DividesByTheRootOfTheMeanSquare) {
   EXPECT_FLOAT_EQ(y[5], 2.0F);
 }
 
+TEST(RmsNorm, SquaresMayBeBeyondFloats) {
+  const std::vector<float> x = {3e25F, 4e25F, 0, 0};
+  const std::vector<float> weight(4, 1.0F);
+  std::vector<float> y(4);
+  rms_norm(x, weight, 1e-6F, y);
+  EXPECT_FLOAT_EQ(y[0], 3 / 2.5F);
+  EXPECT_FLOAT_EQ(y[1], 4 / 2.5F);
+}
+
 TEST(RmsNorm, EpsilonKeepsZeroFinite) {
   std::vector<float> x(8, 0.0F);
   const std::vector<float> weight(8, 1.0F);

@@ -391,6 +391,24 @@ TEST_F(SplitFile, OneOfOne) {
   EXPECT_EQ(gguf::File::open(folder_ / "plain-00001-of-00001.gguf").tensors().size(), 112U);
 }
 
+TEST_F(SplitFile, OneOfOneIsCheckedAsWell) {
+  const std::vector<std::byte> data(4);
+  const auto write = [&](std::uint16_t number, std::int32_t tensors) {
+    gguf::Writer writer;
+    writer.add("split.no", number);
+    writer.add("split.count", std::uint16_t{1});
+    writer.add("split.tensors.count", tensors);
+    writer.add_tensor("a", quant::TensorType::f32, {1}, data);
+    writer.write(folder_ / shard_name(1, 1));
+    return failure(folder_ / shard_name(1, 1));
+  };
+  EXPECT_THAT(write(0, 5),
+              AllOf(HasSubstr("\"split.tensors.count\": expected 1 (the tensors of its 1 shard)"),
+                    HasSubstr("found 5")));
+  EXPECT_THAT(write(7, 1),
+              AllOf(HasSubstr("\"split.no\": expected less than split.count = 1"), HasSubstr("found 7")));
+}
+
 TEST_F(SplitFile, HugeCountsAreRefusedWithoutOpeningMany) {
   gguf::Writer writer;
   writer.add("split.no", std::uint16_t{0});

@@ -199,6 +199,7 @@ TEST(Config, TakesAllHeadsForKeysIfTheFileDoesNotSay) {
 TEST(Config, RefusesEpsilonAndBaseThatMakeNoSense) {
   const std::string epsilon = "qwen3.attention.layer_norm_rms_epsilon";
   expect_refused(with(epsilon, -1e-6F), {epsilon});
+  expect_refused(with(epsilon, 0.0F), {epsilon, "above 0"});
   expect_refused(with(epsilon, 1.0F), {epsilon});
   expect_refused(with(epsilon, std::numeric_limits<float>::quiet_NaN()), {epsilon});
   expect_refused(with(epsilon, std::string("1e-6")), {epsilon});

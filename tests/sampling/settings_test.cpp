@@ -50,7 +50,9 @@ TEST(Settings, OutOfRangeIsRefusedByName) {
   expect_refused(&S::top_k, {-1, std::numeric_limits<std::int32_t>::min()}, "top_k");
   expect_refused(&S::top_p, {-0.01F, 1.01F, kNan, kInfinity}, "top_p");
   expect_refused(&S::min_p, {-0.01F, 1.01F, kNan, kInfinity}, "min_p");
-  expect_refused(&S::repetition_penalty, {0.0F, -1.0F, kNan, kInfinity}, "repetition_penalty");
+  expect_refused(&S::repetition_penalty,
+                 {0.0F, -1.0F, std::numeric_limits<float>::denorm_min(), kNan, kInfinity},
+                 "repetition_penalty");
   expect_refused(&S::presence_penalty, {101.0F, -101.0F, kNan, kInfinity, -kInfinity}, "presence_penalty");
   expect_refused(&S::frequency_penalty, {101.0F, -101.0F, kNan, kInfinity, -kInfinity}, "frequency_penalty");
 }
@@ -61,7 +63,7 @@ TEST(Settings, TheEdgesAreTaken) {
   expect_taken(&S::top_k, {0, 1, 1000000000, std::numeric_limits<std::int32_t>::max()});
   expect_taken(&S::top_p, {0.0F, 1.0F});
   expect_taken(&S::min_p, {0.0F, 1.0F});
-  expect_taken(&S::repetition_penalty, {std::numeric_limits<float>::denorm_min(), 1.25F, 1e9F});
+  expect_taken(&S::repetition_penalty, {std::numeric_limits<float>::min(), 1.25F, 1e9F});
   expect_taken(&S::presence_penalty, {-100.0F, -2.0F, 100.0F});
   expect_taken(&S::frequency_penalty, {-100.0F, -2.0F, 100.0F});
 }

@@ -2,6 +2,7 @@
 // depth. (That the graph path gives them is tested with the tests that are shared with Vulkan.)
 
 #include <algorithm>
+#include <atomic>
 #include <gtest/gtest.h>
 
 #include "backend/cuda/executor.hpp"
@@ -159,6 +160,40 @@ TEST(PersistentStep, ChainsSteps) {
   const auto stopped = run({TokenInput::of(first)}, 20, options);
   EXPECT_EQ(stopped.ids.at(0), Ids(expected.begin() + 1, end));
   EXPECT_EQ(stopped.status.at(0), RowStatus::stopped);
+}
+
+/// Notes what is chosen, and has enough after the third.
+class Enough : public OutputSink {
+ public:
+  void take(std::uint32_t /*output*/, std::uint32_t /*step*/, std::span<const float> /*values*/) override {}
+  void take_token(std::uint32_t /*output*/, std::uint32_t /*step*/, std::int32_t id) override {
+    ids.push_back(id);
+    if (ids.size() == 3) cancelled = true;
+  }
+  Ids ids;
+  std::atomic<bool> cancelled = false;
+};
+
+/// What a chain chooses is known while it runs, so that it can be ended.
+TEST(PersistentStep, SaysWhatItChoosesWhileItRuns) {
+  const LoadedModel model(shipped_model());
+  const auto executor = make(model);
+  auto reserved = limits(1024);
+  reserved.max_steps = 900;
+  executor->reserve(reserved);
+  Enough sink;
+  SubmitOptions options;
+  options.max_steps = 900;
+  options.sink = &sink;
+  options.cancelled = &sink.cancelled;
+  StepBatch batch;
+  batch.add_row({TokenInput::of(5)}, 0, {0, 1, 2, 3});
+  batch.add_output(OutputKind::token);
+  const auto result = executor->wait(executor->submit(batch, options));
+  EXPECT_EQ(result.status.at(0), RowStatus::cancelled);
+  EXPECT_EQ(sink.ids, result.ids.at(0));
+  EXPECT_GE(result.steps, 3U);
+  EXPECT_LT(result.steps, 900U);
 }
 
 /// Sequences side by side: prompts of these depths, then steps of one token for each.
