@@ -1,12 +1,11 @@
 #include "server/http/request_parser.hpp"
 
-// Its assertions are wrong about a last chunk that comes byte by byte, and say nothing about bounds.
-#define BOOST_DISABLE_ASSERTS
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <fmt/format.h>
 #include <utility>
 
+#include "server/http/chunked_body.hpp"
 #include "server/http/text.hpp"
 
 namespace inferno::http {
@@ -32,8 +31,6 @@ std::string_view what_is_wrong(const beast::error_code& error) {
   if (error == Errc::bad_transfer_encoding) {
     return "Transfer-Encoding is given twice, or stands beside Content-Length";
   }
-  if (error == Errc::bad_chunk || error == Errc::bad_chunk_extension)
-    return "a chunk of the body is malformed";
   if (error == Errc::bad_obs_fold) return "a header field is folded over several lines";
   return "the request is malformed";
 }
@@ -50,17 +47,21 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
   Progress advance(std::string_view bytes, std::size_t& used) {
     beast::error_code error;
     used = 0;
+    if (chunks_) return read_chunks(bytes, used);
     for (;;) {
       const bool was_header = !is_header_done();
       eager(!was_header);
       used += put(boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), error);
       if (refused_with) return Progress::refused;
-      if (error == Errc::need_more) return check_waiting(bytes.size() - used);
+      if (error == Errc::need_more) return Progress::more;
       if (error == Errc::bad_version) return refuse(bad_version(bytes.substr(used)));
       if (error) return refuse(error);
       if (was_header && is_header_done() && !check_header()) return Progress::refused;
       if (is_done()) return Progress::done;
-      if (was_header && is_header_done()) return Progress::header;
+      if (was_header && is_header_done()) {
+        if (chunked()) chunks_.emplace(limits_);
+        return Progress::header;
+      }
       if (used == bytes.size()) return Progress::more;
     }
   }
@@ -72,15 +73,16 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
   bool http_1_0 = false;
 
  private:
-  /// What the library waits for as a whole (a chunk's header, trailers) must end some time.
-  Progress check_waiting(std::size_t unread) {
-    if (is_header_done() && unread > limits_.header_bytes) {
-      return refuse({.status = 431,
-                     .message = fmt::format("chunk extensions or trailers are longer than {} bytes",
-                                            limits_.header_bytes),
-                     .code = "header_too_large"});
+  /// The library would wait for a chunk's header or the trailers as a whole, and take trailers for fields of
+  /// the header.
+  Progress read_chunks(std::string_view bytes, std::size_t& used) {
+    while (used < bytes.size() && !chunks_->is_over()) {
+      auto piece = chunks_->read(bytes.substr(used));
+      used += piece.used;
+      if (piece.refusal) return refuse(std::move(*piece.refusal));
+      add_to_body(piece.data);
     }
-    return Progress::more;
+    return chunks_->is_over() ? Progress::done : Progress::more;
   }
 
   Progress refuse(Refusal refusal) {
@@ -121,8 +123,11 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
 
   bool check_header() {
     header_complete = true;
-    if (!http_1_0 && hosts_ != 1) {
+    const auto host = request.header("Host");
+    if (http_1_0 ? hosts_ > 1 : hosts_ != 1) {
       refused_with = {.status = 400, .message = fmt::format("expected one Host header, found {}", hosts_)};
+    } else if (!host.empty() && !is_authority(host)) {
+      refused_with = {.status = 400, .message = "Host is no name or address, with or without a port"};
     } else if (http_1_0 && chunked()) {
       refused_with = {.status = 400, .message = "HTTP/1.0 has no Transfer-Encoding"};
     } else if (!expectation_.empty() && !http_1_0) {
@@ -134,7 +139,16 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
                         .code = "unsupported_expectation"};
       }
     }
+    if (!authority_.empty()) replace_host();
     return !refused_with;
+  }
+
+  /// A target in absolute form says whom it is for, whatever Host says (RFC 9112, 3.2.2).
+  void replace_host() {
+    for (auto& [name, value] : request.headers) {
+      if (equal_ignoring_case(name, "Host")) value = authority_;
+    }
+    if (hosts_ == 0) request.headers.push_back({.name = "Host", .value = authority_});
   }
 
   /// Returns what is wrong with it; nothing, if it is fine.
@@ -145,10 +159,14 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
       return request.method == "OPTIONS" ? std::string_view() : kNoPath;
     }
     if (!target.starts_with('/')) {  // the absolute form, as proxies are sent it
-      const auto scheme = target.find("://");
-      if (scheme > 5) return kNoPath;  // or there is none
-      const auto path = target.find_first_of("/?", scheme + 3);
-      target = path == std::string_view::npos ? "/" : target.substr(path);
+      constexpr std::string_view kMark = "://";
+      const auto scheme = target.substr(0, target.find(kMark));
+      if (!equal_ignoring_case(scheme, "http") && !equal_ignoring_case(scheme, "https")) return kNoPath;
+      target.remove_prefix(std::min(scheme.size() + kMark.size(), target.size()));
+      const auto path = std::min(target.find_first_of("/?#"), target.size());
+      authority_ = target.substr(0, path);
+      if (!is_authority(authority_)) return "the request target names no host, with or without a port";
+      target.remove_prefix(path);
     }
     target = target.substr(0, target.find('#'));
     const auto question = target.find('?');
@@ -175,7 +193,6 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
 
   void on_field_impl(Field field, beast::string_view name, beast::string_view value,
                      beast::error_code& error) override {
-    if (header_complete) return;  // trailers cannot change what was decided by the header
     header_bytes_ += name.size() + value.size() + 4;
     if (header_bytes_ > limits_.header_bytes || request.headers.size() >= limits_.header_fields) {
       return stop(too_large_header(), error);
@@ -198,33 +215,29 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
                          beast::error_code& /*error*/) override {}
 
   std::size_t on_body_impl(beast::string_view body, beast::error_code& error) override {
-    add_to_body(view(body), error);
+    if (request.body.size() + body.size() > limits_.body_bytes) {
+      stop({.status = 413,
+            .message = fmt::format("the body is larger than the limit of {} bytes", limits_.body_bytes),
+            .code = "body_too_large"},
+           error);
+    } else {
+      add_to_body(view(body));
+    }
     return body.size();
   }
 
-  void on_chunk_header_impl(std::uint64_t size, beast::string_view /*extensions*/,
-                            beast::error_code& error) override {
-    if (size > limits_.body_bytes || request.body.size() + size > limits_.body_bytes) too_large_body(error);
-  }
+  void on_chunk_header_impl(std::uint64_t /*size*/, beast::string_view /*extensions*/,
+                            beast::error_code& /*error*/) override {}
 
   std::size_t on_chunk_body_impl(std::uint64_t /*remain*/, beast::string_view body,
-                                 beast::error_code& error) override {
-    add_to_body(view(body), error);
+                                 beast::error_code& /*error*/) override {
     return body.size();
   }
 
   void on_finish_impl(beast::error_code& /*error*/) override {}
 
-  void too_large_body(beast::error_code& error) {
-    stop({.status = 413,
-          .message = fmt::format("the body is larger than the limit of {} bytes", limits_.body_bytes),
-          .code = "body_too_large"},
-         error);
-  }
-
-  void add_to_body(std::string_view bytes, beast::error_code& error) {
+  void add_to_body(std::string_view bytes) {
     auto& body = request.body;
-    if (body.size() + bytes.size() > limits_.body_bytes) return too_large_body(error);
     // Grows with what has come, not with what is announced, and never beyond that or the limit.
     if (body.capacity() < body.size() + bytes.size()) {
       const auto announced = content_length();
@@ -241,6 +254,8 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
   std::size_t header_bytes_ = 0;
   std::size_t hosts_ = 0;
   std::string expectation_;
+  std::string authority_;  // of a target in absolute form
+  std::optional<ChunkedBody> chunks_;
 };
 
 RequestParser::RequestParser(const HttpLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}

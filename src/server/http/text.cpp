@@ -13,10 +13,16 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char small = lower(c);
-  return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_letter_or_digit(char c) {
+  return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z');
+}
+
+bool is_one_of(std::string_view characters, char c) {
+  return characters.find(c) != std::string_view::npos;
 }
 
 constexpr std::array<std::pair<unsigned, std::string_view>, 29> kReasons = {{
@@ -56,6 +62,36 @@ constexpr std::array<std::pair<unsigned, std::string_view>, 29> kReasons = {{
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return lower(x) == lower(y); });
+}
+
+int hex_digit(char c) {
+  if (is_digit(c)) return c - '0';
+  const char small = lower(c);
+  return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
+}
+
+bool is_token_character(char c) {
+  return is_letter_or_digit(c) || is_one_of("!#$%&'*+-.^_`|~", c);
+}
+
+bool is_authority(std::string_view text) {
+  std::string_view host = text;
+  std::string_view port;
+  if (text.starts_with('[')) {
+    const auto end = text.find(']');
+    if (end == std::string_view::npos) return false;
+    host = text.substr(1, end - 1);
+    port = text.substr(end + 1);
+    if (!port.empty() && !port.starts_with(':')) return false;
+  } else if (const auto colon = text.find(':'); colon != std::string_view::npos) {
+    host = text.substr(0, colon);
+    port = text.substr(colon);
+  }
+  if (!port.empty()) port.remove_prefix(1);
+  const std::string_view marks = text.starts_with('[') ? ":.%-_~" : "-._~%!$&'()*+,;=";
+  return !host.empty() && std::all_of(port.begin(), port.end(), is_digit) &&
+         std::all_of(host.begin(), host.end(),
+                     [&](char c) { return is_letter_or_digit(c) || is_one_of(marks, c); });
 }
 
 std::optional<std::string> percent_decode(std::string_view text) {

@@ -260,6 +260,17 @@ TEST_F(Pages, CannotNameAKeylessServerThemselves) {
       EXPECT_THAT(reply.body, HasSubstr("--cors-origin"));
     }
   }
+  // What stands in the target counts, whatever Host says.
+  for (const char* const method : {"GET", "POST"}) {
+    const auto ask_for = [&](std::string_view target, std::string_view host) {
+      return ask(port(), fmt::format("{} {}/echo?x HTTP/1.1\r\nHost: {}\r\n\r\n", method, target, host));
+    };
+    EXPECT_EQ(ask_for("http://evil.example", "localhost").status, 403U);
+    EXPECT_EQ(ask_for("HTTP://evil.example:" + with_port, "localhost").status, 403U);
+    EXPECT_EQ(ask_for("https://evil.example", "127.0.0.1").status, 403U);
+    EXPECT_EQ(ask_for("http://localhost", "evil.example").status, 200U);
+  }
+  EXPECT_EQ(ask(port(), "GET http://evil.example/echo HTTP/1.0\r\n\r\n").status, 403U);
   // What needs no key anyway says nothing that a page may not know.
   EXPECT_EQ(ask_as("evil.example", "", "/health").status, 200U);
   EXPECT_EQ(ask(port(), "GET /echo?x HTTP/1.0\r\n\r\n").body, "x");

@@ -115,6 +115,12 @@ TEST_F(Limits, ChunkedBodySize) {
   std::string trailers = head + "0\r\n";
   for (int i = 0; i < 5000; ++i) trailers += "X-Trailer: 1\r\n";
   expect_error(ask(port(), trailers), 431);
+  expect_error(ask(port(), head + fmt::format("0\r\nX: {:x<50000}", "")), 431);
+  expect_error(ask(port(), head + std::string(50'000, '0')), 431);
+  std::string extensions = head;
+  for (int i = 0; i < 100; ++i) extensions += fmt::format("1;{:e<1000}\r\nx\r\n", "");
+  expect_error(ask(port(), extensions), 431);
+  expect_error(ask(port(), head + std::string(17, 'f') + "\r\n"), 413);
 }
 
 TEST_F(Limits, BodiesOfAllTogether) {

@@ -175,9 +175,83 @@ TEST_F(Manners, ChunkedBodiesCutAnywhere) {
   EXPECT_EQ(client.receive().body, "next");
 }
 
+/// Each is answered while the connection is open and the body goes on: nothing is waited for.
+TEST_F(Manners, MalformedChunksAreToldSoAtOnce) {
+  start();
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::pair<std::string, std::string> faults[] = {
+      {"f\n", "size does not end in CR LF"},
+      {"5\rx", "size does not end in CR LF"},
+      {"5;a=b\n", "size does not end in CR LF"},
+      {"5;a\rb", "size does not end in CR LF"},
+      {"5\r\nhello\n", "CR LF behind it"},
+      {"5\r\nhello\rx", "CR LF behind it"},
+      {"5\r\nhello!", "not as long as its size"},
+      {"0\n", "size does not end in CR LF"},
+      {"0\r\n\n", "trailers does not end in CR LF"},
+      {"0\r\nA: b\n", "trailers does not end in CR LF"},
+      {"0\r\nA: b\rc", "trailers does not end in CR LF"},
+      {"0\r\nno colon\r\n", "a trailer is malformed"},
+      {"0\r\nA : b\r\n", "a trailer is malformed"},
+      {"0\r\n folded\r\n", "a trailer is malformed"},
+      {"0\r\n: b\r\n", "a trailer is malformed"},
+      {"0\r\nA: \x01\r\n", "a trailer is malformed"},
+      {"\r\n", "no hexadecimal number"},
+      {"-1\r\n", "no hexadecimal number"},
+      {"0x5\r\n", "extension is malformed"},
+      {"5 \r\n", "extension is malformed"},
+      {"5;\r\n", "extension is malformed"},
+      {"5;=b\r\n", "extension is malformed"},
+      {"5;a=\r\n", "extension is malformed"},
+      {"5;a=\"b\r\n", "extension is malformed"},
+      {"5;a=\"\\\r\n", "extension is malformed"},
+      {"5;a b\r\n", "extension is malformed"},
+  };
+  for (const auto& [body, message] : faults) {
+    Client client(port());
+    client.send(head + body);
+    const auto reply = client.receive();
+    EXPECT_EQ(reply.status, 400U) << body;
+    EXPECT_THAT(message_of(reply), HasSubstr(message)) << body;
+    EXPECT_TRUE(client.is_closed());
+  }
+  const std::string fine = "5 ; a ;b=c; d = \"e;\\\"\"\r\nhello\r\n" + std::string(40, '0') + "\r\n\r\n";
+  EXPECT_EQ(ask(port(), head + fine).body, "hello");
+}
+
+/// RFC 9110, 6.5.1: what a trailer says is not what the header said.
+TEST_F(Manners, TrailersChangeNothing) {
+  start();
+  Client client(port());
+  for (const char* const trailer :
+       {"Connection: close", "Proxy-Connection: close", "Content-Length: 7", "Content-Length: x",
+        "Transfer-Encoding: gzip", "Host: evil.example", "Host: b\r\nHost: c", "Expect: 100-continue",
+        "Upgrade: websocket", "Content-Encoding: gzip", "Origin: https://evil.example", "Empty:"}) {
+    client.send(
+        fmt::format("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    "5\r\nhello\r\n0\r\n{}\r\n\r\n",
+                    trailer));
+    const auto reply = client.receive();
+    EXPECT_EQ(reply.status, 200U) << trailer;
+    EXPECT_EQ(reply.body, "hello") << trailer;
+    EXPECT_EQ(reply.header("Connection"), "") << trailer;
+  }
+  client.send(get("/echo?open"));
+  EXPECT_EQ(client.receive().body, "open");
+}
+
 TEST_F(Manners, TargetsInAllForms) {
   start();
-  EXPECT_EQ(ask(port(), get("http://example.com/echo?a=b#part")).body, "a=b");
+  for (const char* const start :
+       {"http://localhost", "HTTPS://LOCALHOST:80", "http://[::1]:8080", "http://127.0.0.1:"}) {
+    EXPECT_EQ(ask(port(), get(fmt::format("{}/echo?a=b#part", start))).body, "a=b") << start;
+  }
+  EXPECT_EQ(ask(port(), "OPTIONS http://localhost HTTP/1.1\r\nHost: x\r\n\r\n").status, 204U);
+  for (const char* const target :
+       {"ftp://localhost/echo", "http:///echo", "http://", "http://:80/echo", "http://user@localhost/echo",
+        "http://localhost:http/echo", "http://[::1/echo", "http://[::1]x/echo", "://localhost/echo"}) {
+    EXPECT_EQ(ask(port(), get(target)).status, 400U) << target;
+  }
   EXPECT_EQ(ask(port(), get("/ec%68o?a%20b")).body, "a%20b");
   EXPECT_EQ(ask(port(), "\r\n\r\n" + get("/echo?x")).body, "x");
   EXPECT_EQ(ask(port(), get("/ec%zzho")).status, 400U);
@@ -212,6 +286,11 @@ TEST_F(Manners, MalformedRequestsAreToldSo) {
       std::string("GET / HTTP/1.1\r\nHost: x\r\nA: \0b\r\n\r\n", 34),
       "GET / HTTP/1.1\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+      "GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: localhost/x\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: evil@localhost\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: localhost:80:80\r\n\r\n",
       "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
       "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\n",
       "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
