@@ -17,7 +17,7 @@ void Inbox::submit(std::vector<std::unique_ptr<ServedRequest>> requests) {
     const auto started = alive_ - waiting_;
     const auto free_rows = started < max_rows_ ? max_rows_ - started : 0;
     if (std::uint64_t{waiting_} + count > std::uint64_t{max_queue_} + free_rows) {
-      refused_ += count;
+      ++refused_;
       throw QueueFull(
           fmt::format("{} requests are running and {} are waiting, at most {} may wait; try again later",
                       started, waiting_, max_queue_));

@@ -38,6 +38,7 @@ class Inbox {
   void stop();
   /// Waits until no request is alive; false if `timeout` passed before.
   bool wait_until_idle(std::chrono::milliseconds timeout);
+  /// Submissions that found the queue full, however many requests each had.
   std::uint64_t refused() const;
   std::uint64_t submitted() const;
   /// Requests that were taken in and that the worker has not seen yet.

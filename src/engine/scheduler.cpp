@@ -227,7 +227,8 @@ void Scheduler::start(ServedRequest& request, std::uint32_t taken_over) {
   }
   const auto cached = taken_over * settings_.block_size;
   if (request.started) {
-    counts_.recomputed_tokens += request.known_at_pause > cached ? request.known_at_pause - cached : 0;
+    // Others have computed more of its prompt meanwhile than it had.
+    counts_.cached_prompt_tokens += std::max(cached, request.known_at_pause) - request.known_at_pause;
     return;
   }
   request.started = true;
@@ -325,6 +326,11 @@ void Scheduler::add_prompt_rows() {
 
 void Scheduler::written(ServedRequest& request, std::uint32_t length) {
   auto& cache = *request.cache;
+  const auto run_below = [&](std::uint32_t end) {
+    return std::min(length, end) - std::min(cache.length(), end);
+  };
+  counts_.recomputed_tokens += run_below(request.known_at_pause);
+  counts_.prefilled_tokens += run_below(request.known());
   cache.advance(length);
   if (!uses_tree(request)) return;
   const auto size = settings_.block_size;

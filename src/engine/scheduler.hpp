@@ -39,7 +39,8 @@ struct ScheduledRow {
 
 struct SchedulerCounts {
   std::uint64_t cache_hits = 0, cache_misses = 0, cached_prompt_tokens = 0;
-  std::uint64_t evictions = 0, pauses = 0, stalls = 0, prompt_tokens = 0, recomputed_tokens = 0;
+  std::uint64_t evictions = 0, pauses = 0, stalls = 0;
+  std::uint64_t prompt_tokens = 0, prefilled_tokens = 0, recomputed_tokens = 0;
 };
 
 /// Who takes part in the next step, and with which blocks. Knows no executor: it is told what was written.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -71,6 +72,8 @@ struct ServedRequest {
   bool needs_slot() const { return constraint != nullptr || sequence.needs_slot(); }
   /// Its next token cannot be chosen yet.
   bool awaits_constraint() const { return constraint != nullptr && !allowed_is_known; }
+  /// Its tokens before this one need no choice: they are run as a prompt is, also if it is one at a time.
+  std::uint32_t known() const { return std::max(sequence.prompt_size(), known_at_pause); }
   std::uint32_t written() const { return cache ? cache->length() : 0; }
   /// Whether all its tokens but the latest are in the cache.
   bool decodes() const { return written() + 1 == sequence.size(); }

@@ -194,7 +194,9 @@ void ServingLoop::step() {
   if (++steps_since_loss_ >= kStepsOfTrust) losses_ = 0;
 
   StepLoad load;
+  std::uint32_t decoding = 0;
   for (const auto& row : rows_) {
+    if (row.first >= row.request->known()) ++decoding;
     if (row.decodes) {
       load.add_row(row.first);
     } else {
@@ -204,10 +206,9 @@ void ServingLoop::step() {
   scheduler_.budget().observe(load, static_cast<double>(elapsed));
   ++now_.steps;
   now_.rows += rows_.size();
-  now_.prefilled_tokens += load.prompt_tokens;
   now_.batch_rows = static_cast<std::uint32_t>(rows_.size());
   now_.batch_tokens = load.rows + load.prompt_tokens;
-  now_.decoding = load.rows;
+  now_.decoding = decoding;
   take_result(*result);
 }
 
@@ -446,6 +447,7 @@ void ServingLoop::publish() {
   now_.blocks_cached = scheduler_.blocks_cached();
   now_.blocks_in_use = now_.blocks_total - now_.blocks_free - now_.blocks_cached;
   now_.prompt_tokens = counts.prompt_tokens;
+  now_.prefilled_tokens = counts.prefilled_tokens;
   now_.recomputed_tokens = counts.recomputed_tokens;
   now_.cached_prompt_tokens = counts.cached_prompt_tokens;
   now_.cache_hits = counts.cache_hits;

@@ -28,14 +28,15 @@ struct ServingMetrics {
 
   // Since the start.
   std::uint64_t submitted = 0;              ///< accepted requests
-  std::uint64_t refused = 0;                ///< because the queue was full
+  std::uint64_t refused = 0;                ///< submissions, of one or many, for which the queue was full
   std::array<std::uint64_t, 6> ended = {};  ///< by RequestEnd
   std::uint64_t steps = 0;
   std::uint64_t step_microseconds = 0;  ///< time in the executor
   std::uint64_t host_microseconds = 0;  ///< the worker's time outside it while there was work
   std::uint64_t rows = 0;               ///< of all steps together: rows / steps is the mean batch size
   std::uint64_t prompt_tokens = 0;      ///< of requests that started
-  std::uint64_t prefilled_tokens = 0;   ///< run through the model as prompt, those computed again included
+  // Of requests whose prompt is done: prompt + recomputed = cached + prefilled.
+  std::uint64_t prefilled_tokens = 0;   ///< of prompts, and computed again: all that were run to no new token
   std::uint64_t recomputed_tokens = 0;  ///< of those, after a pause or on another executor
   std::uint64_t generated_tokens = 0;
   std::uint64_t cached_prompt_tokens = 0;          ///< not run because the cache had them

@@ -143,6 +143,10 @@ TEST(Lifecycle, AllFinishThoughTheCacheIsTooSmallForAll) {
     EXPECT_EQ(settled(roomy).pauses, 0U);
     for (const auto& answer : answers) EXPECT_LE(answer.outcome.usage.pauses, 4U);
     EXPECT_EQ(answers[0].outcome.usage.pauses, 0U);  // the oldest always goes on
+    const auto counts = settled(tight);
+    EXPECT_GT(counts.recomputed_tokens, 0U);
+    EXPECT_EQ(counts.prompt_tokens + counts.recomputed_tokens,
+              counts.cached_prompt_tokens + counts.prefilled_tokens);
     EXPECT_EQ(settled(tight).blocks_in_use, 0U);
   }
 }
@@ -184,6 +188,7 @@ TEST(Lifecycle, AFullQueueRefuses) {
   // All or none.
   std::vector<ServingRequest> many(6, asking(4, 3));
   EXPECT_THROW(engine.submit(many), QueueFull);
+  EXPECT_EQ(engine.metrics().refused, 2U);
   many.pop_back();
   auto more = engine.submit(many);
   for (auto& stream : more) EXPECT_EQ(read_all(stream).end, RequestEnd::length);
@@ -326,7 +331,10 @@ TEST(Lifecycle, ALostExecutorIsReplacedAndNobodyNotices) {
   EXPECT_EQ(read_all(streams), expected);
   EXPECT_EQ(engine.metrics().failovers, 1U);
   EXPECT_EQ(engine.metrics().backend, "reference");
-  EXPECT_GT(engine.metrics().recomputed_tokens, 0U);
+  const auto counts = settled(engine);
+  EXPECT_GT(counts.recomputed_tokens, 0U);
+  EXPECT_EQ(counts.prompt_tokens + counts.recomputed_tokens,
+            counts.cached_prompt_tokens + counts.prefilled_tokens);
 }
 
 TEST(Lifecycle, WithoutAnotherExecutorRequestsFailAndNoMoreAreTaken) {

@@ -232,6 +232,18 @@ TEST(Serving, ChoicesOfOnePromptRunItOnce) {
   EXPECT_EQ(together(engine, choices)[2], answers[2]);
 }
 
+/// Also where one token of a prompt is all that is run in a step.
+TEST(Serving, EveryTokenOfAPromptIsCountedAsRunOrCached) {
+  for (const std::uint32_t prompt : {1U, 2U, 16U, 17U, 33U}) {
+    ServingEngine engine(tiny(), small());
+    together(engine, std::vector<ServingRequest>(12, asking(prompt, 3)));
+    const auto counts = settled(engine);
+    EXPECT_EQ(counts.prompt_tokens, 12U * prompt);
+    EXPECT_EQ(counts.recomputed_tokens, 0U);
+    EXPECT_EQ(counts.prefilled_tokens + counts.cached_prompt_tokens, counts.prompt_tokens) << prompt;
+  }
+}
+
 TEST(Serving, LogprobsAreOfTheWholeDistribution) {
   ServingEngine engine(scripted({}), small());
   ServingRequest request;

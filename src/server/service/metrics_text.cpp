@@ -62,38 +62,42 @@ class Families {
 };
 
 void add_requests(Families& families, const ServingMetrics& engine) {
-  families.gauge("inferno_requests_running", "Requests that take part in steps.", engine.running);
-  families.gauge("inferno_requests_decoding", "Running requests whose prompt is done.", engine.decoding);
-  families.gauge("inferno_requests_queued", "Requests that have not started yet.", engine.queued);
-  families.gauge("inferno_requests_paused", "Requests that lost their cache blocks and wait to go on.",
+  families.gauge("inferno_requests_running", "Sequences that take part in steps.", engine.running);
+  families.gauge("inferno_requests_decoding", "Running sequences whose prompt is done.", engine.decoding);
+  families.gauge("inferno_requests_queued", "Sequences that have not started yet.", engine.queued);
+  families.gauge("inferno_requests_paused", "Sequences that lost their cache blocks and wait to go on.",
                  engine.paused);
-  families.gauge("inferno_requests_stalled", "Requests that wait for a client that does not read.",
+  families.gauge("inferno_requests_stalled", "Sequences that wait for a client that does not read.",
                  engine.stalled);
-  families.gauge("inferno_requests_running_limit", "Most requests that take part in steps.", engine.max_rows);
-  families.gauge("inferno_requests_queued_limit", "Most requests that wait; one more is answered 429.",
+  families.gauge("inferno_requests_running_limit", "Most sequences that take part in steps.",
+                 engine.max_rows);
+  families.gauge("inferno_requests_queued_limit", "Most sequences that wait; beyond it requests get 429.",
                  engine.max_queue);
-  families.counter("inferno_requests_total", "Requests that the engine took in.", engine.submitted);
-  families.counter("inferno_requests_refused_total", "Requests answered 429 because the queue was full.",
-                   engine.refused);
+  families.counter("inferno_requests_total",
+                   "Sequences that the engine took in: one for each choice of each prompt, candidates of "
+                   "best_of included, and for each embedding input.",
+                   engine.submitted);
   for (const auto end : kEnds) {
-    families.counter("inferno_requests_ended_total", "Requests that are over, by the reason.",
+    families.counter("inferno_requests_ended_total", "Sequences that are over, by the reason.",
                      engine.ended.at(static_cast<std::size_t>(end)),
                      {{.name = "reason", .value = std::string(request_end_name(end))}});
   }
   families.counter("inferno_request_pauses_total",
-                   "Times that a request was paused because the cache was full.", engine.pauses);
+                   "Times that a sequence was paused because the cache was full.", engine.pauses);
   families.counter("inferno_request_stalls_total",
-                   "Times that a request was paused because its client did not read.", engine.stalls);
+                   "Times that a sequence was paused because its client did not read.", engine.stalls);
 }
 
 void add_tokens(Families& families, const ServingMetrics& engine) {
-  families.counter("inferno_prompt_tokens_total", "Tokens of the prompts of requests that started.",
+  families.counter("inferno_prompt_tokens_total",
+                   "Prompt tokens of sequences that started; each choice of a prompt counts it anew.",
                    engine.prompt_tokens);
-  families.counter("inferno_cached_prompt_tokens_total", "Prompt tokens that the prefix cache had.",
+  families.counter("inferno_cached_prompt_tokens_total", "Of those, the ones that the prefix cache had.",
                    engine.cached_prompt_tokens);
   families.counter("inferno_prefilled_tokens_total",
-                   "Prompt tokens that were run, those computed again included.", engine.prefilled_tokens);
-  families.counter("inferno_recomputed_tokens_total", "Tokens that were run again after a pause.",
+                   "Tokens of prompts that were run, and tokens that were run again after a pause.",
+                   engine.prefilled_tokens);
+  families.counter("inferno_recomputed_tokens_total", "Of those, the ones that were run again.",
                    engine.recomputed_tokens);
   families.counter("inferno_generated_tokens_total", "Tokens that were generated.", engine.generated_tokens);
 }
@@ -105,7 +109,7 @@ void add_cache(Families& families, const ServingMetrics& engine) {
   families.gauge("inferno_kv_blocks", kHelp, engine.blocks_free, {{.name = "state", .value = "free"}});
   families.gauge("inferno_kv_blocks_limit", "Blocks of the key/value cache.", engine.blocks_total);
   families.gauge("inferno_kv_block_tokens", "Positions in a block.", engine.block_size);
-  families.gauge("inferno_kv_cache_usage_ratio", "Share of the blocks that running requests use.",
+  families.gauge("inferno_kv_cache_usage_ratio", "Share of the blocks that running sequences use.",
                  engine.blocks_total == 0 ? 0.0 : double{1} * engine.blocks_in_use / engine.blocks_total);
   families.counter("inferno_prefix_cache_hits_total", "Full blocks of prompts that the prefix cache had.",
                    engine.cache_hits);
@@ -116,10 +120,10 @@ void add_cache(Families& families, const ServingMetrics& engine) {
 }
 
 void add_steps(Families& families, const ServingMetrics& engine) {
-  families.gauge("inferno_batch_rows", "Requests in the latest step.", engine.batch_rows);
+  families.gauge("inferno_batch_rows", "Sequences in the latest step.", engine.batch_rows);
   families.gauge("inferno_batch_tokens", "Tokens in the latest step.", engine.batch_tokens);
   families.counter("inferno_steps_total", "Steps.", engine.steps);
-  families.counter("inferno_step_rows_total", "Requests in all steps together.", engine.rows);
+  families.counter("inferno_step_rows_total", "Sequences in all steps together.", engine.rows);
   families.counter("inferno_step_seconds_total", "Time in steps.",
                    static_cast<double>(engine.step_microseconds) / 1e6);
   families.counter("inferno_host_seconds_total", "Time between steps while there was work.",
@@ -127,13 +131,14 @@ void add_steps(Families& families, const ServingMetrics& engine) {
   families.counter("inferno_failovers_total", "Executors that were lost and replaced.", engine.failovers);
   families.gauge("inferno_context_limit_tokens", "Most tokens of prompt and completion together.",
                  engine.context_limit);
-  families.histogram("inferno_time_to_first_token_seconds", "From a request to its first token.",
+  families.histogram("inferno_time_to_first_token_seconds", "From a sequence's request to its first token.",
                      engine.first_token_time);
-  families.histogram("inferno_time_between_tokens_seconds", "Between two tokens of one request.",
+  families.histogram("inferno_time_between_tokens_seconds", "Between two tokens of one sequence.",
                      engine.between_tokens_time);
   families.histogram("inferno_request_queue_time_seconds",
-                     "From a request to the first step that it takes part in.", engine.queue_time);
-  families.histogram("inferno_e2e_request_latency_seconds", "From a request to its end.", engine.total_time);
+                     "From a sequence's request to the first step that it takes part in.", engine.queue_time);
+  families.histogram("inferno_e2e_request_latency_seconds", "From a sequence's request to its end.",
+                     engine.total_time);
 }
 
 void add_http(Families& families, const Figures& figures) {
@@ -143,6 +148,10 @@ void add_http(Families& families, const Figures& figures) {
                  http.requests_active);
   families.counter("inferno_http_connections_total", "Connections that were accepted.", http.accepted);
   families.counter("inferno_http_connections_refused_total", "Connections beyond the limit.", http.refused);
+  const auto refused = figures.answers.find(429);
+  families.counter("inferno_requests_refused_total",
+                   "HTTP requests answered 429 because too many were waiting.",
+                   refused == figures.answers.end() ? 0 : refused->second);
   families.counter("inferno_http_timeouts_total", "Connections that were closed for being slow.",
                    http.timeouts);
   families.counter("inferno_http_sent_bytes_total", "Bytes sent, with headers.", http.bytes_sent);

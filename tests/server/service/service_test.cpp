@@ -130,6 +130,16 @@ TEST(MetricsText, BucketsAreCumulative) {
   EXPECT_THAT(text, HasSubstr("inferno_e2e_request_latency_seconds_count 4\n"));
 }
 
+/// One answer for each, however many sequences it was to have, and however often the engine was asked.
+TEST(MetricsText, RefusedRequestsAreThoseThatWereAnswered429) {
+  ServingMetrics engine;
+  engine.refused = 50;
+  EXPECT_THAT(service::metrics_text({.engine = &engine, .answers = {{200, 9}, {429, 3}}}),
+              HasSubstr("\ninferno_requests_refused_total 3\n"));
+  EXPECT_THAT(service::metrics_text({.engine = &engine, .answers = {{200, 9}}}),
+              HasSubstr("\ninferno_requests_refused_total 0\n"));
+}
+
 TEST_F(ServiceTest, PagesAreServedAsTheyLie) {
   for (const auto& file : service::embedded_files()) {
     std::string path = "/assets/" + std::string(file.name);
