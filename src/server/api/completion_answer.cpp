@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "server/api/answer_head.hpp"
@@ -51,12 +52,14 @@ void CompletionAnswer::begin_text(std::size_t sequence, const std::vector<TokenE
   const auto& tokenizer = service().tokenizer;
   std::size_t offset = 0;
   if (plan_.request.echo) {
-    StreamDecoder decoder;
-    for (const auto& event : prompt_events) {
-      candidate.logprobs.add({event, offset}, &event == prompt_events.data(), tokenizer);
-      offset += count_characters(decoder.push(tokenizer.bytes(event.id)));
+    const auto prompt = sequence / plan_.request.best_of;
+    const auto added = plan_.added[prompt];
+    TextPlaces places;
+    for (std::size_t i = added; i < prompt_events.size(); ++i) {
+      const auto& event = prompt_events[i];
+      candidate.logprobs.add({event, places.push(tokenizer.bytes(event.id)).characters}, i == 0, tokenizer);
     }
-    candidate.text = to_valid_utf8(tokenizer.decode(plan_.prompts[sequence / plan_.request.best_of]));
+    candidate.text = to_valid_utf8(tokenizer.decode(std::span(plan_.prompts[prompt]).subspan(added)));
     offset = count_characters(candidate.text);
   }
   if (wants_logprobs()) candidate.gate.emplace(tokenizer, offset);

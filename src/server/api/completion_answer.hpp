@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ namespace inferno::api {
 /// What a completion's choices are made of.
 struct CompletionPlan {
   std::vector<std::vector<TokenId>> prompts;
+  /// Of each, the tokens at its beginning that the client did not send and an echo leaves out.
+  std::vector<std::size_t> added;
   CompletionRequest request;         ///< its prompts are used up
   std::shared_ptr<const Form> form;  ///< nullptr: any text will do
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -50,6 +51,15 @@ std::vector<std::vector<TokenId>> encode_all(const Service& service, std::vector
   return result;
 }
 
+/// How many tokens at most stand before what was sent: one that begins every text, or those that stand for a
+/// text without any.
+std::size_t added_tokens(const Service& service, const TextInput& input) {
+  const auto* text = std::get_if<std::string>(&input);
+  if (text == nullptr) return 0;
+  if (text->empty()) return std::numeric_limits<std::size_t>::max();
+  return service.tokenizer.bos() && service.tokenizer.adds_bos() ? 1 : 0;
+}
+
 void append_piece(std::string& out, std::string_view bytes) {
   if (utf8_valid_prefix(bytes) == bytes.size()) {
     append_json_string(out, bytes);
@@ -94,7 +104,11 @@ void answer_completion(const Incoming& incoming) {
   CompletionPlan plan;
   plan.request = parse_completion_request(body_of(incoming), service.limits);
   plan.form = service.constraints.compile(plan.request.response_format);
+  for (const auto& input : plan.request.prompts) plan.added.push_back(added_tokens(service, input));
   plan.prompts = encode_all(service, std::exchange(plan.request.prompts, {}), true);
+  for (std::size_t i = 0; i < plan.added.size(); ++i) {
+    plan.added[i] = std::min(plan.added[i], plan.prompts[i].size());
+  }
   run<CompletionAnswer>(incoming, std::move(plan));
 }
 

@@ -13,11 +13,26 @@ namespace {
 /// What OpenAI writes where a probability is 0, whose logarithm JSON cannot say.
 constexpr std::string_view kNever = "-9999.0";
 constexpr std::string_view kHex = "0123456789abcdef";
+constexpr std::string_view kBytes = "bytes:";
+
+/// Tokens that are no text are told apart by their bytes, which OpenAI spells differently in chats and in
+/// completions, where `prefix` is "bytes:".
+std::string token_name(TokenId id, const Tokenizer& tokenizer, std::string_view prefix) {
+  const auto bytes = tokenizer.bytes(id);
+  if (utf8_valid_prefix(bytes) == bytes.size()) return std::string(bytes);
+  std::string name(prefix);
+  for (const char c : bytes) {
+    name += "\\x";
+    name += kHex[static_cast<unsigned char>(c) >> 4U];
+    name += kHex[static_cast<unsigned char>(c) & 15U];
+  }
+  return name;
+}
 
 void append_token(std::string& out, TokenId id, float logprob, const Tokenizer& tokenizer) {
   const auto bytes = tokenizer.bytes(id);
   out += R"({"token":)";
-  append_json_string(out, bytes);
+  append_json_string(out, token_name(id, tokenizer, ""));
   out += R"(,"logprob":)";
   append_json_float(out, logprob, kNever);
   out += R"(,"bytes":)";
@@ -26,19 +41,6 @@ void append_token(std::string& out, TokenId id, float logprob, const Tokenizer& 
   } else {
     append_json_bytes(out, bytes);
   }
-}
-
-/// A completion's tokens are keys: those that are no text are told apart by their bytes, as OpenAI does it.
-std::string token_name(TokenId id, const Tokenizer& tokenizer) {
-  const auto bytes = tokenizer.bytes(id);
-  if (utf8_valid_prefix(bytes) == bytes.size()) return std::string(bytes);
-  std::string name = "bytes:";
-  for (const char c : bytes) {
-    name += "\\x";
-    name += kHex[static_cast<unsigned char>(c) >> 4U];
-    name += kHex[static_cast<unsigned char>(c) & 15U];
-  }
-  return name;
 }
 
 void append_comma(std::string& list) {
@@ -62,7 +64,7 @@ void append_chat_logprob(std::string& out, const TokenEvent& event, const Tokeni
 void CompletionLogprobs::add(const PlacedToken& token, bool is_first, const Tokenizer& tokenizer) {
   const auto& event = token.event;
   for (auto* list : {&tokens_, &token_logprobs_, &top_logprobs_, &offsets_}) append_comma(*list);
-  append_json_string(tokens_, token_name(event.id, tokenizer));
+  append_json_string(tokens_, token_name(event.id, tokenizer, kBytes));
   append_json_integer(offsets_, static_cast<std::int64_t>(token.offset));
   if (is_first) {
     token_logprobs_ += "null";
@@ -72,7 +74,7 @@ void CompletionLogprobs::add(const PlacedToken& token, bool is_first, const Toke
   append_json_float(token_logprobs_, event.logprob, kNever);
   std::vector<std::string> names;
   const auto add_top = [&](TokenId id, float logprob) {
-    auto name = token_name(id, tokenizer);
+    auto name = token_name(id, tokenizer, kBytes);
     if (std::find(names.begin(), names.end(), name) != names.end()) return;
     if (!names.empty()) top_logprobs_ += ',';
     append_json_string(top_logprobs_, name);

@@ -12,8 +12,8 @@ namespace inferno::api {
 
 /// Appends a token to a chat's list, with a comma if it is not the first of `out`:
 /// {"token", "logprob", "bytes", "top_logprobs": [{"token", "logprob", "bytes"}, …]}.
-/// A token that is part of a character is shown as U+FFFD; `bytes` has its own bytes. Control tokens have
-/// none (null).
+/// A token that is no text, such as a part of a character, is named by its bytes: \xf0\x9f. `bytes` has them
+/// as numbers. Control tokens have none (null).
 void append_chat_logprob(std::string& out, const TokenEvent& event, const Tokenizer& tokenizer);
 
 /// The four parallel lists of a completion's log-probabilities, as JSON without their brackets.

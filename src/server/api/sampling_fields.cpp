@@ -9,6 +9,7 @@
 
 #include "platform/quote.hpp"
 #include "server/api/error.hpp"
+#include "server/api/foreign_fields.hpp"
 #include "server/api/random_ids.hpp"
 
 namespace inferno::api {
@@ -193,6 +194,7 @@ Scheduling parse_scheduling(const Fields& fields, const RequestLimits& limits) {
 }
 
 GenerationFields parse_generation_fields(const Fields& fields, const RequestLimits& limits) {
+  refuse_foreign_fields(fields);
   GenerationFields result;
   parse_sampling(fields, limits, result.sampling);
   result.max_tokens = parse_max_tokens(fields);

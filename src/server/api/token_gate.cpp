@@ -11,15 +11,13 @@ std::size_t count_characters(std::string_view text) {
 }
 
 TokenGate::TokenGate(const Tokenizer& tokenizer, std::size_t first_offset)
-    : tokenizer_(tokenizer), characters_(first_offset) {}
+    : tokenizer_(tokenizer), first_offset_(first_offset) {}
 
 void TokenGate::push(TokenEvent event) {
+  // Control tokens are markup, no text.
   const auto id = event.id;
-  held_.push_back({{std::move(event), characters_}, bytes_});
-  if (tokenizer_.is_control(id)) return;  // markup, no text
-  const auto text = decoder_.push(tokenizer_.bytes(id));
-  bytes_ += text.size();
-  characters_ += count_characters(text);
+  const auto place = tokenizer_.is_control(id) ? places_.place() : places_.push(tokenizer_.bytes(id));
+  held_.push_back({{std::move(event), first_offset_ + place.characters}, place.bytes});
 }
 
 void TokenGate::release(std::size_t bytes, std::vector<PlacedToken>& ready) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/serving_request.hpp"
+#include "server/api/text_places.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace inferno::api {
@@ -39,9 +40,8 @@ class TokenGate {
   };
 
   const Tokenizer& tokenizer_;
-  StreamDecoder decoder_;
-  std::size_t bytes_ = 0;  ///< of the text of all tokens so far
-  std::size_t characters_;
+  TextPlaces places_;
+  std::size_t first_offset_;
   std::size_t released_ = 0;
   std::deque<Held> held_;
 };

@@ -114,6 +114,42 @@ TEST(Completions, Echo) {
             "\xEF\xBF\xBD\nok");
 }
 
+/// Not what stands for a text without tokens.
+TEST(Completions, AnEchoHasOnlyWhatWasSent) {
+  Served served(model_that_writes({"o", "k", "<end>"}));
+  const Json body{{"prompt", ""}, {"echo", true}, {"max_tokens", 0}, {"logprobs", 1}};
+  const auto choice = served.answer(kCompletions, body)["choices"][0];
+  EXPECT_EQ(choice["text"], "");
+  EXPECT_EQ(choice["logprobs"]["tokens"], nlohmann::json::array());
+  EXPECT_EQ(join(served.stream(kCompletions, body)).text, "");
+  auto longer = body;
+  longer["max_tokens"] = 2;
+  longer["logit_bias"] = {{"65", 100}};
+  const auto more = served.answer(kCompletions, longer)["choices"][0];
+  EXPECT_EQ(more["text"], "AA");
+  EXPECT_EQ(more["logprobs"]["tokens"], nlohmann::json({"A", "A"}));
+  EXPECT_EQ(more["logprobs"]["text_offset"], nlohmann::json({0, 1}));
+  EXPECT_TRUE(more["logprobs"]["token_logprobs"][0].is_number());
+  auto both = body;
+  both["prompt"] = {"", "<|im_end|>"};
+  const auto choices = served.answer(kCompletions, both)["choices"];
+  EXPECT_EQ(choices[0]["text"], "");
+  EXPECT_EQ(choices[1]["text"], "<|im_end|>");  // that was sent
+}
+
+TEST(Completions, OffsetsBehindBrokenCharacters) {
+  Served served(tiny());
+  const auto offsets = [&](const Json& prompt) {
+    return served.answer(kCompletions, {{"prompt", prompt},
+                                        {"echo", true},
+                                        {"logprobs", 0},
+                                        {"max_tokens", 0}})["choices"][0]["logprobs"]["text_offset"];
+  };
+  EXPECT_EQ(offsets({0xF0, 'a', 'b'}), nlohmann::json({0, 1, 2}));
+  EXPECT_EQ(offsets({0xF0, 0xF0, 'a'}), nlohmann::json({0, 1, 2}));
+  EXPECT_EQ(offsets({0xC3, 0xA9, 'a'}), nlohmann::json({0, 0, 1}));
+}
+
 /// The four lists, joined over a stream's chunks.
 nlohmann::json streamed_logprobs(const std::vector<nlohmann::json>& chunks) {
   nlohmann::json lists;

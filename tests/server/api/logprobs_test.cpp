@@ -42,8 +42,10 @@ TEST(ChatLogprobs, PartsOfCharactersHaveTheirBytes) {
   const auto list =
       served.answer(kChat, chat("Hi", {{"logprobs", true}}))["choices"][0]["logprobs"]["content"];
   ASSERT_EQ(list.size(), 3U);
+  EXPECT_EQ(list[0]["token"], "a");
   EXPECT_EQ(list[0]["bytes"], nlohmann::json({97}));
-  EXPECT_EQ(list[1]["token"], "\xEF\xBF\xBD");
+  EXPECT_EQ(list[1]["token"], "\\xf0\\x9d");
+  EXPECT_EQ(list[2]["token"], "\\x84\\x9e");
   EXPECT_EQ(list[1]["bytes"], nlohmann::json({0xF0, 0x9D}));
   EXPECT_EQ(list[2]["bytes"], nlohmann::json({0x84, 0x9E}));
 }
@@ -116,6 +118,31 @@ TEST_F(Gate, OffsetsCountCharacters) {
   EXPECT_EQ(ready_[0].offset, 10U);
   EXPECT_EQ(ready_[1].offset, 10U);
   EXPECT_EQ(ready_[2].offset, 11U);
+}
+
+TEST_F(Gate, WhatBreaksACharacterOffBeginsBehindIt) {
+  for (const char c : {'\xF0', '\x9D', 'x', '\xE0', '\x80', '\xC3', '\xC3', '\xA9', 'y'}) push(c, 1000);
+  std::vector<std::size_t> offsets;
+  for (const auto& token : ready_) offsets.push_back(token.offset);
+  // U+FFFD for F0 9D; x; U+FFFD each for E0, 80 and C3; é; y
+  EXPECT_EQ(offsets, (std::vector<std::size_t>{10, 10, 11, 12, 13, 14, 15, 15, 16}));
+}
+
+/// U+FFFD is certain before the token that shows it is.
+TEST_F(Gate, WhatMayBelongToAStopStringWaitsBehindABrokenCharacter) {
+  push('\xF0', 0);
+  push('x', 3);
+  EXPECT_EQ(ready(), "\xF0");
+  gate_.finish({.end = RequestEnd::stop, .stop_string = "xy"}, ready_);
+  EXPECT_EQ(ready(), "");
+}
+
+/// A character that spells U+FFFD is one, and not broken.
+TEST_F(Gate, TheReplacementCharacterItself) {
+  for (const char c : {'\xEF', '\xBF', '\xBD', 'x'}) push(c, 1000);
+  ASSERT_EQ(ready_.size(), 4U);
+  EXPECT_EQ(ready_[2].offset, 10U);
+  EXPECT_EQ(ready_[3].offset, 11U);
 }
 
 }  // namespace

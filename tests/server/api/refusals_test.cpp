@@ -109,6 +109,27 @@ std::vector<Case> sampling_cases(const std::string& path) {
     add({{"response_format", {{"type", type}, {"json_schema", {{"schema", schema}}}}}},
         "response_format.json_schema");
   }
+  for (const auto& [name, value] : std::vector<std::pair<std::string, Json>>{
+           {"json_schema", schema},
+           {"grammar", "root ::= \"a\""},
+           {"grammar", {{"type", "json"}, {"value", schema}}},
+           {"guided_json", schema},
+           {"guided_json", "{}"},
+           {"guided_regex", "a+"},
+           {"guided_choice", {"a", "b"}},
+           {"guided_grammar", "x"},
+           {"structured_outputs", {{"regex", "a+"}}},
+           {"structured_outputs", {{"json", schema}, {"regex", nullptr}}},
+           {"regex", "a+"},
+           {"ebnf", "x"},
+           {"min_tokens", 1},
+           {"bad_words", {"a"}},
+           {"allowed_token_ids", {1}},
+           {"include_stop_str_in_output", true},
+           {"use_beam_search", true},
+       }) {
+    add({{name, value}}, name);
+  }
   add({{"response_format",
         {{"type", "json_schema"}, {"schema", schema}, {"json_schema", {{"schema", schema}}}}}},
       "response_format.schema");
@@ -311,6 +332,15 @@ TEST(Refusals, UnknownFieldsAreIgnoredAndNullIsTheDefault) {
   }
   more["whatever"] = {{"deep", {1, 2, {{"x", nullptr}}}}};
   more["store"] = "not checked";
+  // Those of other servers are refused, unless they ask for nothing.
+  more["json_schema"] = nullptr;
+  more["grammar"] = "";
+  more["guided_json"] = Json::object();
+  more["guided_choice"] = Json::array();
+  more["structured_outputs"] = {{"json", nullptr}, {"regex", ""}};
+  more["min_tokens"] = 0;
+  more["bad_words"] = Json::array();
+  more["use_beam_search"] = false;
   EXPECT_EQ(served().answer(kChat, chat("Hi", more))["choices"][0]["message"]["content"], "ok");
 }
 
