@@ -59,6 +59,16 @@ ServingRequest ChatAnswer::make_request(std::size_t sequence) {
   return request;
 }
 
+/// A call begins behind the '>' of its tag. Cut there, a piece has content either before a call or in place
+/// of one that turned out to be none, never both.
+void ChatAnswer::parse(Choice& choice, std::string_view text, OutputDelta& news) const {
+  while (!text.empty()) {
+    const auto size = std::min(text.find('>'), text.size() - 1) + 1;
+    add(choice, choice.parser.push(text.substr(0, size)), news);
+    text.remove_prefix(size);
+  }
+}
+
 void ChatAnswer::add(Choice& choice, OutputDelta delta, OutputDelta& news) const {
   if (!streams()) {
     choice.reasoning += delta.reasoning;
@@ -71,12 +81,14 @@ void ChatAnswer::add(Choice& choice, OutputDelta delta, OutputDelta& news) const
     if (call.begins) choice.calls.push_back({random_id("call_"), call.name, {}});
     auto& own = choice.calls[call.index];
     own.is_whole = own.is_whole || call.ends;
+    choice.call_is_open = !call.ends;
     if (!streams()) {
       own.arguments += call.arguments;
     } else if (call.begins || !call.arguments.empty()) {
       news.calls.push_back(std::move(call));
     }
   }
+  if (!delta.content.empty()) choice.call_is_open = false;
 }
 
 void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
@@ -84,14 +96,14 @@ void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
   OutputDelta news;
   for (auto& event : update.tokens) {
     choice.thoughts.push(event.id);
-    if (!event.text.empty()) add(choice, choice.parser.push(event.text), news);
+    parse(choice, event.text, news);
     if (!choice.gate) continue;
     const auto certain = event.text.size();
     choice.gate->push(std::move(event));
     choice.gate->release(certain, ready_);
   }
   if (update.outcome) {
-    add(choice, choice.parser.push(update.outcome->text), news);
+    parse(choice, update.outcome->text, news);
     add(choice, choice.parser.finish(update.outcome->stop_string.has_value()), news);
     if (choice.gate) choice.gate->finish(*update.outcome, ready_);
   }
@@ -100,9 +112,9 @@ void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
   if (update.outcome) {
     const bool has_calls =
         std::any_of(choice.calls.begin(), choice.calls.end(), [](const Call& call) { return call.is_whole; });
-    choice.finish_reason = update.outcome->end == RequestEnd::length ? "length"
-                           : has_calls                               ? "tool_calls"
-                                                                     : "stop";
+    // Whoever was sent the beginning of a call must not take it for one, whatever cut it off.
+    const bool is_cut = update.outcome->end == RequestEnd::length || choice.call_is_open;
+    choice.finish_reason = is_cut ? "length" : has_calls ? "tool_calls" : "stop";
     usage_.add(0, update.outcome->usage, choice.thoughts.count());
   }
   if (!streams()) return;

@@ -54,9 +54,11 @@ class ChatAnswer : public Answer {
     std::string logprobs;           ///< certain and (if streamed) not yet sent: items of the list
     std::string reasoning, content;
     std::vector<Call> calls;
+    bool call_is_open = false;  ///< the last call has begun, and neither is whole nor turned out to be none
     std::string_view finish_reason;
   };
 
+  void parse(Choice& choice, std::string_view text, OutputDelta& news) const;
   void add(Choice& choice, OutputDelta delta, OutputDelta& news) const;
   void append_chunk(std::size_t index, Choice& choice, const OutputDelta& news,
                     std::string_view finish_reason);

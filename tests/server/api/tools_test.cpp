@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <utility>
 
 #include "server/support/scripted_text.hpp"
 #include "server/support/served.hpp"
@@ -108,6 +109,41 @@ TEST(Tools, ACallThatIsCutOffIsNone) {
       EXPECT_EQ(joined.calls[0]["function"]["arguments"], "{\"x\": 1}");
     }
   }
+}
+
+/// What is streamed of a call that a stop string cuts must not look like a call that is done.
+TEST(Tools, AStopStringWithinACallLeavesItUnfinished) {
+  const std::string call = R"({"name": "f", "arguments": {"x":1}})";
+  for (const auto& pieces :
+       std::vector<std::vector<std::string>>{{"ok ", "<tool_call>", call, "</tool_call>", "<end>"},
+                                             {"<tool_call>", R"({"name": "f", "arguments")", R"(: {"x")",
+                                              ":1", "}", "} \n", "</tool_call>", "<end>"}}) {
+    Served served(model_that_writes(pieces));
+    for (const auto& [stop, whole] : std::vector<std::pair<std::string, bool>>{
+             {"}}", false}, {":1", false}, {"x", false}, {"</tool_call>", true}}) {
+      const auto body = with_tools({{"stop", stop}});
+      const auto choice = served.answer(kChat, body)["choices"][0];
+      const auto joined = join(served.stream(kChat, body));
+      EXPECT_EQ(choice["finish_reason"], whole ? "tool_calls" : "length") << stop;
+      EXPECT_EQ(joined.finish_reasons.front(), choice["finish_reason"]) << stop;
+      EXPECT_EQ(choice["message"].contains("tool_calls"), whole) << stop;
+      ASSERT_EQ(joined.calls.size(), 1U) << stop;
+      EXPECT_EQ(joined.calls[0]["function"]["arguments"] == R"({"x":1})", whole) << stop;
+    }
+  }
+  // The end token does the same, also behind a call that is whole.
+  Served ends(model_that_writes({"<tool_call>", R"({"name": "f", "arguments": {)", "<end>"}));
+  EXPECT_EQ(ends.answer(kChat, with_tools())["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(join(ends.stream(kChat, with_tools())).finish_reasons.front(), "length");
+  Served second(model_that_writes(
+      {"<tool_call>", call, "</tool_call>\n<tool_call>{\"name\": \"g\", \"arguments\": {\"y\": 2", "<end>"}));
+  const auto choice = second.answer(kChat, with_tools())["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["message"]["tool_calls"].size(), 1U);
+  EXPECT_EQ(join(second.stream(kChat, with_tools())).finish_reasons.front(), "length");
+  // Outside of calls it is an end like any other.
+  Served text(model_that_writes({"ok", " then", "<end>"}));
+  EXPECT_EQ(text.answer(kChat, with_tools({{"stop", " then"}}))["choices"][0]["finish_reason"], "stop");
 }
 
 TEST(Tools, ArgumentsThatAreNoJsonMakeNoCall) {
