@@ -11,7 +11,7 @@
 
 #include <inferno/error.hpp>
 
-#include "chat/jinja/json.hpp"
+#include "chat/argument_form.hpp"
 #include "chat/jinja/parser.hpp"
 #include "platform/mapped_file.hpp"
 #include "platform/quote.hpp"
@@ -63,16 +63,6 @@ jinja::Limits limits_for(const InputSize& size) {
   return limits;
 }
 
-/// The conversation that is rendered to see in which form a template wants arguments.
-Conversation probe(std::string_view arguments) {
-  return parse_conversation(fmt::format(
-      R"({{"messages": [{{"role": "user", "content": "a"}}, {{"role": "assistant", "content": "",
-           "tool_calls": [{{"id": "call_0000", "type": "function",
-                            "function": {{"name": "f", "arguments": {}}}}}]}},
-           {{"role": "tool", "content": "b", "tool_call_id": "call_0000", "name": "f"}}]}})",
-      arguments));
-}
-
 jinja::Variables special_tokens(const Tokenizer& tokenizer) {
   const auto& vocabulary = tokenizer.vocabulary();
   jinja::Variables variables;
@@ -91,13 +81,14 @@ struct ChatTemplate::State {
   std::string name;
   jinja::Body body;
   jinja::Variables special_tokens;
-  ArgumentForm form;  // of what stands above
+  std::optional<ArgumentForm>
+      form;  // of what stands above; nullopt: it cannot be seen without a conversation
 
   State(std::string_view source, std::string the_name, jinja::Variables tokens)
       : name(std::move(the_name)),
         body(jinja::parse_template(source)),
         special_tokens(std::move(tokens)),
-        form(find_argument_form()) {}
+        form(probe_argument_form(trying(0, kProbeSteps))) {}
 
   Prompt render(const Conversation& conversation, ArgumentForm argument_form, std::time_t now,
                 std::uint64_t most_steps = UINT64_MAX) const {
@@ -115,22 +106,20 @@ struct ChatTemplate::State {
     return Prompt(interpreter.run(body));
   }
 
-  /// Renders a call in both forms and looks for its arguments as JSON. A template that shows neither has no
-  /// tools: then it does not matter.
-  ArgumentForm find_argument_form() const {
-    const auto shows = [this](std::string_view arguments) {
+  TryRender trying(std::time_t now, std::uint64_t most_steps) const {
+    return [this, now, most_steps](const Conversation& conversation) -> std::optional<std::string> {
       try {
-        return render(probe(arguments), ArgumentForm::as_given, 0, kProbeSteps)
-                   .text()
-                   .find(R"({"probe": 1})") != std::string::npos;
+        return std::string(render(conversation, ArgumentForm::as_given, now, most_steps).text());
       } catch (const Error&) {
-        return false;
+        return std::nullopt;
       }
     };
-    const bool text = shows(R"("{\"probe\": 1}")");
-    const bool object = shows(R"({"probe": 1})");
-    if (text == object) return ArgumentForm::as_given;
-    return text ? ArgumentForm::text : ArgumentForm::object;
+  }
+
+  ArgumentForm form_for(const Conversation& conversation, std::time_t now) const {
+    if (form) return *form;
+    if (!has_tool_calls(conversation.messages)) return ArgumentForm::as_given;
+    return probe_argument_form(conversation, trying(now, UINT64_MAX)).value_or(ArgumentForm::as_given);
   }
 };
 
@@ -141,11 +130,11 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
 Prompt ChatTemplate::render(const Conversation& conversation, std::time_t now) const {
-  return state_->render(conversation, state_->form, now);
+  return state_->render(conversation, state_->form_for(conversation, now), now);
 }
 
 ArgumentForm ChatTemplate::argument_form() const {
-  return state_->form;
+  return state_->form.value_or(ArgumentForm::as_given);
 }
 const std::string& ChatTemplate::name() const {
   return state_->name;

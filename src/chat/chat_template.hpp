@@ -32,6 +32,8 @@ class ChatTemplate {
   /// raise_exception; jinja::TemplateError if the template fails.
   Prompt render(const Conversation& conversation, std::time_t now = std::time(nullptr)) const;
 
+  /// In which form it takes arguments of calls, as far as short conversations show; where they do not,
+  /// `render` tries with the conversation at hand.
   ArgumentForm argument_form() const;
   const std::string& name() const;
 

@@ -355,6 +355,13 @@ d.items()[0]
 '{:d}'.format('x')
 '{0.__class__}'.format(s)
 s.format_map({'a': 1}), '{a}'.format_map({'a': 1})
+'{} {1}'.format(1, 2)
+'{1} {}'.format(1, 2)
+'{} {} {a}'.format(1, 2, a=3), '{1} {0} {1}'.format(1, 2), '{0[0]} {}'.format('ab', 2), '{:{}}|'.format('x', 4), '{0:{1}}|'.format('x', 4)
+'{0:{}}'.format('x', 4)
+('%s'|safe) % '<', ('%s%%'|safe) % ('<b>'|safe), ('%s %s %d'|safe) % ('<', '<i>'|safe, 3), ('%(a)s'|safe) % {'a': '&'}, ('%r'|safe) % '<', ('<%s>'|safe)|format('<'), '%s' % ('<'|safe), ('%5s|'|safe) % 'a', ('%s'|safe) % [1, '<'], (('%s'|safe) % '<') ~ '<'
+('{}'|safe).format('<'), ('{} {}'|safe).format('<', '<i>'|safe), ('{!r}'|safe).format('<'), ('{a:>3}|'|safe).format(a='<'), ('<{}>'|safe).format(1), ('{a}'|safe).format_map({'a': '&'})
+('{:>3}'|safe).format('<i>'|safe)
 '<a&"\\'>'|e, '<a>'|escape|escape, '<a>'|forceescape, ('<a>'|safe), ('<a>'|safe) ~ '<b>', ('<a>'|safe) + '<b>', '<b>' + ('<a>'|safe), ('<a>'|safe)|upper, ['<a>'|e]
 'a b c'|wordcount, 'it\\'s a_b 中文 x'|wordcount, ''|wordcount
 'a\\nb\\n\\nc'|indent, 'a\\nb'|indent(2, true), 'a\\n\\nb'|indent(2, false, true), 'a\\nb'|indent('>> '), 'a'|indent(first=true), 'a\\n'|indent

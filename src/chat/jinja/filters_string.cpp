@@ -189,7 +189,8 @@ Value format(Interpreter& interpreter, const Value& subject, Arguments& argument
     for (auto& [name, value] : arguments.named) builder.set(make_trusted(&budget, name), value);
     values = builder.finish();
   }
-  return make_string(&budget, format_percent(budget, string.text(), values), string.string().markup);
+  return make_string(&budget, format_percent(budget, string.text(), values, string.string().markup),
+                     string.string().markup);
 }
 
 Value safe(Interpreter& interpreter, const Value& subject, Arguments& arguments) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <fmt/format.h>
 #include <optional>
 
@@ -88,10 +89,13 @@ class SpecificationReader {
   std::string_view text_;
 };
 
+/// How places without names are numbered: not both ways in one format.
+enum class Numbering : std::uint8_t { none, automatic, manual };
+
 class BraceFormatter {
  public:
-  BraceFormatter(Interpreter& interpreter, const Arguments& arguments)
-      : interpreter_(interpreter), budget_(interpreter.budget()), arguments_(arguments) {}
+  BraceFormatter(Interpreter& interpreter, const Arguments& arguments, bool markup)
+      : interpreter_(interpreter), budget_(interpreter.budget()), arguments_(arguments), markup_(markup) {}
 
   Text run(const Text& format, int depth) {
     if (depth > 2) budget_.fail("a format is nested too deep");
@@ -145,10 +149,23 @@ class BraceFormatter {
       if (bytes[end] != ':') budget_.fail("a format has something else than ':' behind a conversion");
       specification = run(content.slice(end + 1, bytes.size() - end - 1), depth + 1).bytes();
     }
-    write(out, value, specification);
+    if (!markup_) return write(out, value, specification);
+    if (value.is_string() && value.string().markup) {
+      if (!specification.empty()) budget_.fail("markup in a format of markup takes no specification");
+      return out.append(value.text());
+    }
+    TextBuilder part(budget_);
+    write(part, value, specification);
+    out.append(escape_html(budget_, part.take()));
   }
 
   Value look_up(std::string_view name) {
+    // As Python's string.Formatter: a number with more behind it counts as a name.
+    if (const bool automatic = name.empty(); automatic || number_of(name)) {
+      if (numbering_ != Numbering::none && (numbering_ == Numbering::automatic) != automatic)
+        budget_.fail("a format has places with numbers and places without");
+      numbering_ = automatic ? Numbering::automatic : Numbering::manual;
+    }
     const auto end = std::min(name.find_first_of(".["), name.size());
     auto value = first_value(name.substr(0, end));
     for (auto rest = name.substr(end); !rest.empty();) {
@@ -247,13 +264,15 @@ class BraceFormatter {
   Interpreter& interpreter_;
   Budget& budget_;
   const Arguments& arguments_;
+  bool markup_;
+  Numbering numbering_ = Numbering::none;
   std::size_t next_ = 0;
 };
 
 }  // namespace
 
-Text format_braces(Interpreter& interpreter, const Text& format, const Arguments& arguments) {
-  return BraceFormatter(interpreter, arguments).run(format, 1);
+Text format_braces(Interpreter& interpreter, const Text& format, const Arguments& arguments, bool markup) {
+  return BraceFormatter(interpreter, arguments, markup).run(format, 1);
 }
 
 }  // namespace inferno::jinja

@@ -20,8 +20,13 @@ constexpr std::int64_t kMaxWidth = 1'000'000;
 
 class PercentFormatter {
  public:
-  PercentFormatter(Budget& budget, const Text& format, const Value& values)
-      : budget_(budget), format_(format), bytes_(format.bytes()), values_(values), out_(budget) {}
+  PercentFormatter(Budget& budget, const Text& format, const Value& values, bool markup)
+      : budget_(budget),
+        format_(format),
+        bytes_(format.bytes()),
+        values_(values),
+        markup_(markup),
+        out_(budget) {}
 
   Text run() {
     while (position_ < bytes_.size()) {
@@ -132,11 +137,13 @@ class PercentFormatter {
 
   void write(FieldFormat& field, const Value& value) {
     switch (field.type) {
-      case 's':
-        return write_text(field, to_text(budget_, value));
+      case 's': {
+        const bool is_markup = value.is_string() && value.string().markup;
+        return write_text(field, escaped(to_text(budget_, value), is_markup));
+      }
       case 'r':
       case 'a':
-        return write_text(field, to_repr(budget_, value));
+        return write_text(field, escaped(to_repr(budget_, value), false));
       case 'c':
         return write_text(field, one_character(value));
       case 'd':
@@ -157,6 +164,10 @@ class PercentFormatter {
       default:
         budget_.fail(fmt::format("a % format has the unknown type {}", quote(std::string(1, field.type))));
     }
+  }
+
+  Text escaped(const Text& text, bool is_markup) const {
+    return markup_ && !is_markup ? escape_html(budget_, text) : text;
   }
 
   void write_integer(FieldFormat& field, const Value& value) {
@@ -210,6 +221,7 @@ class PercentFormatter {
   const Text& format_;
   const std::string& bytes_;
   const Value& values_;
+  bool markup_;
   TextBuilder out_;
   std::size_t position_ = 0;
   std::size_t next_ = 0;
@@ -217,8 +229,8 @@ class PercentFormatter {
 
 }  // namespace
 
-Text format_percent(Budget& budget, const Text& format, const Value& values) {
-  return PercentFormatter(budget, format, values).run();
+Text format_percent(Budget& budget, const Text& format, const Value& values, bool markup) {
+  return PercentFormatter(budget, format, values, markup).run();
 }
 
 }  // namespace inferno::jinja

@@ -357,7 +357,8 @@ Value binary(Budget& budget, Operator op, const Value& left, const Value& right)
     return real_arithmetic(budget, op, as_real(budget, left), as_real(budget, right));
   }
   if (op == Operator::modulo && left.is_string()) {
-    return make_string(&budget, format_percent(budget, left.text(), right), left.string().markup);
+    return make_string(&budget, format_percent(budget, left.text(), right, left.string().markup),
+                       left.string().markup);
   }
   if (op == Operator::multiply && is_repeatable(left) && right.is_integral()) {
     return repeat(budget, left, right.integer());

@@ -221,7 +221,8 @@ Value change_words(Interpreter& interpreter, const Value& self, Arguments& argum
 }
 
 Value format(Interpreter& interpreter, const Value& self, Arguments& arguments) {
-  return like(interpreter.budget(), self, format_braces(interpreter, self.text(), arguments));
+  return like(interpreter.budget(), self,
+              format_braces(interpreter, self.text(), arguments, self.string().markup));
 }
 
 Value format_map(Interpreter& interpreter, const Value& self, Arguments& arguments) {
@@ -232,7 +233,7 @@ Value format_map(Interpreter& interpreter, const Value& self, Arguments& argumen
   for (const auto& [key, value] : bound[0].dict().entries) {
     if (key.is_string()) named.named.emplace_back(key.text().bytes(), value);
   }
-  return like(budget, self, format_braces(interpreter, self.text(), named));
+  return like(budget, self, format_braces(interpreter, self.text(), named, self.string().markup));
 }
 
 template <bool AtEnd>
