@@ -1,6 +1,7 @@
 #include "grammar/automaton.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 
 #include <inferno/error.hpp>
@@ -171,7 +172,7 @@ void Automaton::take_object(const Frame& frame, std::uint8_t byte) {
 /// Between the parts of an object: space, a comma, the next key or the end.
 void Automaton::take_object_space(const Frame& frame, const ObjectMachine& object, std::uint8_t byte) {
   const auto next = static_cast<std::uint32_t>(frame.a);
-  const bool closes = frame.phase != kNextKey && may_close(object, next);
+  const bool closes = frame.phase != kNextKey && may_close(object, next) && frame.count >= object.least;
   if (byte == '}') {
     if (closes) done(frame);
   } else if (byte == ',') {
@@ -232,9 +233,13 @@ void Automaton::take_object_key(const Frame& frame, const ObjectMachine& object,
 void Automaton::begin_object_value(const Frame& frame, std::uint32_t property) {
   const auto& object = program_.objects[program_.machines[frame.machine].index];
   const auto next = property == kOther ? static_cast<std::uint32_t>(object.properties.size()) : property + 1;
-  emit(with(frame, kValueSpace, join(property, next), 0));
+  auto counted = frame;
+  // Without an upper bound nothing depends on the count beyond what must be there.
+  if (object.counts())
+    counted.count = object.most == kUnlimited ? std::min(frame.count + 1, object.least) : frame.count + 1;
+  emit(with(counted, kValueSpace, join(property, next), 0));
   enter(property == kOther ? object.additional : object.properties[property].value,
-        with(frame, kInValue, join(property, next), 0));
+        with(counted, kInValue, join(property, next), 0));
 }
 
 void Automaton::take_array(const Frame& frame, std::uint8_t byte) {
@@ -251,7 +256,7 @@ void Automaton::take_array(const Frame& frame, std::uint8_t byte) {
     default:
       return;  // only a parent
   }
-  const bool closes = frame.phase != kNextItem && frame.a >= array.least;
+  const bool closes = frame.phase != kNextItem && item_count(array, frame.a) >= array.least;
   const bool has_more = item_at(array, frame.a, frame.depth) != kNone;
   if (byte == ']') {
     if (closes) done(frame);
@@ -271,6 +276,14 @@ void Automaton::enter_item(const Frame& frame, std::uint64_t count) {
   const auto& array = program_.arrays[program_.machines[frame.machine].index];
   const auto item = item_at(array, count, frame.depth);
   if (item == kNone) return;
+  if (!array.unique.empty()) {
+    // `count` has a bit for each that has come.
+    for (std::size_t i = 0; i < array.unique.size(); ++i) {
+      const auto bit = std::uint64_t{1} << i;
+      if ((count & bit) == 0) enter(array.unique[i], with(frame, kInItem, count | bit, 0));
+    }
+    return;
+  }
   // Without an upper bound nothing depends on the count beyond what must be there.
   const auto counts = std::max<std::uint64_t>(array.least, array.prefix.size());
   const auto next = array.most == kUnlimited ? std::min(count + 1, counts) : count + 1;
@@ -428,34 +441,66 @@ bool Automaton::fits(ValueId value, std::uint32_t depth) const {
 /// decided.
 bool Automaton::has_key(const ObjectMachine& object, const Frame& frame, std::uint32_t next,
                         std::uint32_t low, std::uint32_t high) const {
-  const auto last = object.next_required[next];
+  const auto end =
+      std::min<std::size_t>(std::size_t{object.next_required[next]} + 1, object.properties.size());
+  const auto last = counted_end(object, frame, next, static_cast<std::uint32_t>(end));
+  const auto may_come = [&](std::uint32_t property) {
+    return fits(object.properties[property].value, frame.depth) &&
+           (object.most == kUnlimited ||
+            std::uint64_t{frame.count} + 1 + object.required_left[property + 1] <= object.most);
+  };
   if (high - low == object.keys.size()) {
     // In the properties' order: the first that may come is soon found.
-    for (auto property = next; property < object.properties.size() && property <= last; ++property) {
-      if (fits(object.properties[property].value, frame.depth)) return true;
+    for (auto property = next; property < last; ++property) {
+      if (may_come(property)) return true;
     }
     return false;
   }
   meter_.spend((high - low) / kComparedPerStep);
   for (auto key = low; key < high; ++key) {
     const auto property = object.key_property[key];
-    if (property >= next && property <= last && fits(object.properties[property].value, frame.depth))
-      return true;
+    if (property >= next && property < last && may_come(property)) return true;
   }
   return false;
 }
 
+/// Of the properties from `next` to `end`, those that may come first: the ones behind must be enough for what
+/// must be there. Returns the end of these.
+std::uint32_t Automaton::counted_end(const ObjectMachine& object, const Frame& frame, std::uint32_t next,
+                                     std::uint32_t end) const {
+  if (frame.count + 1 >= object.least) return end;
+  const auto count = static_cast<std::uint32_t>(object.properties.size());
+  meter_.spend((count - next) / kComparedPerStep);
+  // Names that are not declared count as one, since one could come twice.
+  auto behind = fits(object.additional, frame.depth) ? 1U : 0U;
+  const auto needed = object.least - frame.count - 1;
+  auto property = count;
+  for (; property > next && behind < needed; --property)
+    behind += fits(object.properties[property - 1].value, frame.depth) ? 1 : 0;
+  return std::min(property, end);
+}
+
 bool Automaton::may_add(const ObjectMachine& object, const Frame& frame, std::uint32_t next) const {
-  return may_close(object, next) && fits(object.additional, frame.depth);
+  return may_close(object, next) && frame.count < object.most && frame.count + 1 >= object.least &&
+         fits(object.additional, frame.depth);
 }
 
 bool Automaton::may_close(const ObjectMachine& object, std::uint32_t next) {
   return object.next_required[next] == object.properties.size();
 }
 
-/// What the item behind `count` others is; kNone: there can be none.
+/// How many items an array has, of what its frame knows.
+std::uint64_t Automaton::item_count(const ArrayMachine& array, std::uint64_t state) {
+  return array.unique.empty() ? state : static_cast<std::uint64_t>(std::popcount(state));
+}
+
+/// What the item behind `count` others is (of unique items: one of them); kNone: there can be none.
 ValueId Automaton::item_at(const ArrayMachine& array, std::uint64_t count, std::uint32_t depth) const {
-  if (array.most != kUnlimited && count >= array.most) return kNone;
+  if (array.most != kUnlimited && item_count(array, count) >= array.most) return kNone;
+  if (!array.unique.empty()) {
+    const auto next = static_cast<std::size_t>(std::countr_one(count));
+    return next < array.unique.size() && fits(array.unique[next], depth) ? array.unique[next] : kNone;
+  }
   const auto item = count < array.prefix.size() ? array.prefix[count] : array.items;
   return fits(item, depth) ? item : kNone;
 }

@@ -62,8 +62,11 @@ class Automaton {
   bool fits(ValueId value, std::uint32_t depth) const;
   bool has_key(const ObjectMachine& object, const Frame& frame, std::uint32_t next, std::uint32_t low,
                std::uint32_t high) const;
+  std::uint32_t counted_end(const ObjectMachine& object, const Frame& frame, std::uint32_t next,
+                            std::uint32_t end) const;
   bool may_add(const ObjectMachine& object, const Frame& frame, std::uint32_t next) const;
   static bool may_close(const ObjectMachine& object, std::uint32_t next);
+  static std::uint64_t item_count(const ArrayMachine& array, std::uint64_t state);
   ValueId item_at(const ArrayMachine& array, std::uint64_t count, std::uint32_t depth) const;
 
   const Program& program_;

@@ -57,6 +57,32 @@ std::optional<Int128> Decimal::scaled(int places) const {
   return negative_ ? -value : value;
 }
 
+std::pair<Int128, bool> Decimal::scaled_floor(int places) const {
+  if (is_zero()) return {0, true};
+  const auto length = static_cast<std::int64_t>(digits_.size());
+  // How many digits stand before the point: maybe more, maybe fewer than there are.
+  const auto whole = length + exponent_ + places;
+  Int128 value = 0;
+  for (std::int64_t i = 0; i < whole; ++i)
+    value = value * 10 + (i < length ? digits_[static_cast<std::size_t>(i)] - '0' : 0);
+  const bool exact = whole >= length;
+  if (!negative_) return {value, exact};
+  return {exact ? -value : -value - 1, exact};
+}
+
+int Decimal::compare(const Decimal& other) const {
+  const auto sign = [](const Decimal& x) { return x.is_zero() ? 0 : x.negative_ ? -1 : 1; };
+  if (sign(*this) != sign(other)) return sign(*this) < sign(other) ? -1 : 1;
+  if (is_zero()) return 0;
+  const auto size = [](const Decimal& x) {
+    return static_cast<std::int64_t>(x.digits_.size()) + x.exponent_;
+  };
+  int order = digits_.compare(other.digits_);
+  if (size(*this) != size(other)) order = size(*this) < size(other) ? -1 : 1;
+  order = order < 0 ? -1 : static_cast<int>(order > 0);
+  return negative_ ? -order : order;
+}
+
 bool Decimal::at_least_power(int power) const {
   return !is_zero() && static_cast<std::int64_t>(digits_.size()) + exponent_ > power;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace inferno::grammar {
 
@@ -23,6 +24,11 @@ class Decimal {
   std::int64_t fraction_digits() const { return exponent_ < 0 ? -exponent_ : 0; }
   /// value x 10^places; nullopt if that is no integer, or has more than 37 digits.
   std::optional<Int128> scaled(int places) const;
+  /// The greatest integer that is not above value x 10^places, and whether it is that; the magnitude must be
+  /// below 10^(36 - places).
+  std::pair<Int128, bool> scaled_floor(int places) const;
+  /// Below, at or above 0: how this and another one are ordered.
+  int compare(const Decimal& other) const;
   /// Beyond what `scaled` can tell: the magnitude is at least 10^power.
   bool at_least_power(int power) const;
 

@@ -74,6 +74,10 @@ const std::array kFormats = {Format{"date", &kDate},
                              Format{"json-pointer", &kJsonPointer},
                              Format{"byte", &kBase64}};
 
+/// zod's own, whose look-ahead rules out what is no duration either.
+constexpr std::string_view kZodDuration =
+    R"(^P(?:(\d+W)|(?!.*W)(?=\d|T\d)(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+([.,]\d+)?S)?)?)$)";
+
 /// They say how a text is shown or sent, and nothing of what it may be.
 constexpr std::array<std::string_view, 2> kAnnotations = {"password", "binary"};
 
@@ -97,6 +101,10 @@ std::optional<std::string_view> format_pattern(std::string_view format) {
   }
   const auto* const annotation = std::find(kAnnotations.begin(), kAnnotations.end(), format);
   return annotation == kAnnotations.end() ? std::nullopt : std::optional<std::string_view>("");
+}
+
+bool says_the_same(std::string_view pattern, std::string_view format) {
+  return format == "duration" && pattern == kZodDuration;
 }
 
 std::optional<IntegerRange> integer_range(const Json& schema) {

@@ -18,14 +18,15 @@ struct Frame {
   std::uint16_t depth = 0;    ///< objects and arrays that are open, this one too
   std::uint8_t phase = 0;     ///< the machine's
   std::uint32_t parent_count = 0;
-  std::uint64_t a = 0;  ///< the machine's
+  std::uint32_t count = 0;  ///< of an object whose properties are counted: those that have begun
+  std::uint64_t a = 0;      ///< the machine's
   std::uint64_t b = 0;
   const Frame* const* parents = nullptr;
 
   std::span<const Frame* const> above() const { return {parents, parent_count}; }
   bool alike(const Frame& other) const {
-    return machine == other.machine && depth == other.depth && phase == other.phase && a == other.a &&
-           b == other.b;
+    return machine == other.machine && depth == other.depth && phase == other.phase && count == other.count &&
+           a == other.a && b == other.b;
   }
 };
 

@@ -37,8 +37,12 @@ ValueId literal(Program& program, std::string text) {
 void index_properties(Program& program, ObjectMachine& machine, const std::vector<std::string>& names) {
   const auto count = static_cast<std::uint32_t>(names.size());
   machine.next_required.assign(count + 1, count);
-  for (auto i = count; i-- > 0;)
-    machine.next_required[i] = machine.properties[i].required ? i : machine.next_required[i + 1];
+  machine.required_left.assign(count + 1, 0);
+  for (auto i = count; i-- > 0;) {
+    const bool required = machine.properties[i].required;
+    machine.next_required[i] = required ? i : machine.next_required[i + 1];
+    machine.required_left[i] = machine.required_left[i + 1] + (required ? 1 : 0);
+  }
   std::vector<std::string> keys;
   keys.reserve(count);
   for (const auto& name : names) keys.push_back(json_string(name) + ":");
@@ -48,7 +52,7 @@ void index_properties(Program& program, ObjectMachine& machine, const std::vecto
             [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
   machine.keys.clear();
   for (const auto property : machine.key_property) machine.keys.push_back(std::move(keys[property]));
-  if (machine.additional == kNone) return;
+  if (machine.additional == kNone || machine.other_key != kNone) return;
   // Escapes only where they must be: a name has one spelling, and nobody spells a property's otherwise.
   TextMachine text{.form = TextForm::json_canonical};
   if (!names.empty()) {

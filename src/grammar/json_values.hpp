@@ -15,6 +15,7 @@ ValueId any_object(Program& program);
 ValueId literal(Program& program, std::string text);
 
 /// Fills in what the automaton looks up in an object whose properties, in order, have these names.
+/// The text of other names, too, unless it is there already.
 void index_properties(Program& program, ObjectMachine& machine, const std::vector<std::string>& names);
 
 }  // namespace inferno::grammar

@@ -38,6 +38,7 @@ class KeyWriter {
     append(key_, frame.depth);
     append(key_, frame.phase);
     append(key_, frame.parent_count);
+    append(key_, count_of(frame));
     append(key_, a);
     append(key_, b);
     for (const auto* parent : frame.above()) write(*parent);
@@ -49,6 +50,18 @@ class KeyWriter {
   static constexpr MachineId kSeen = kRootMachine - 1;
   static constexpr std::size_t kStepsPerFrame = 8;
 
+  /// As far as one token's properties, of which each takes some bytes, and all declared ones go.
+  std::uint32_t count_of(const Frame& frame) const {
+    if (frame.machine == kRootMachine) return 0;
+    const auto& machine = program_.machines[frame.machine];
+    if (machine.kind != MachineKind::object) return 0;
+    const auto& object = program_.objects[machine.index];
+    if (object.most == kUnlimited || frame.count < object.least) return frame.count;
+    const auto told_apart = std::uint64_t{horizon_} + object.properties.size();
+    const auto room = std::min<std::uint64_t>(object.most - frame.count, told_apart);
+    return static_cast<std::uint32_t>(object.most - room);
+  }
+
   std::pair<std::uint64_t, std::uint64_t> state_of(const Frame& frame) const {
     if (frame.machine == kRootMachine) return {frame.a, frame.b};
     const auto& machine = program_.machines[frame.machine];
@@ -58,7 +71,7 @@ class KeyWriter {
     }
     if (machine.kind != MachineKind::array) return {frame.a, frame.b};
     const auto& array = program_.arrays[machine.index];
-    if (frame.a < array.prefix.size()) return {frame.a, frame.b};
+    if (frame.a < array.prefix.size() || !array.unique.empty()) return {frame.a, frame.b};
     const std::uint64_t needed =
         frame.a < array.least ? std::min<std::uint64_t>(array.least - frame.a, horizon_) : 0;
     const std::uint64_t room =

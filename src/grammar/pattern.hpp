@@ -17,6 +17,12 @@ class PatternError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// No text matches.
+class EmptyPattern : public PatternError {
+ public:
+  using PatternError::PatternError;
+};
+
 /// One state of a nondeterministic automaton over code points.
 struct PatternState {
   enum class Kind : std::uint8_t {

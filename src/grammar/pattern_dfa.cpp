@@ -29,7 +29,7 @@ class Determinizer {
     dfa_.start_ = state_of(std::move(first));
     if (empty_matches) dfa_.accepting_[dfa_.start_] = true;
     for (std::size_t at = 0; at < subsets_.size(); ++at) expand(at);
-    prune();
+    dfa_.prune();
   }
 
  private:
@@ -168,36 +168,6 @@ class Determinizer {
     }
   }
 
-  /// Removes the ways that lead nowhere.
-  void prune() {
-    const auto count = subsets_.size();
-    std::vector<std::vector<std::uint32_t>> before(count);
-    for (std::size_t i = 0; i < dfa_.next_.size(); ++i) {
-      if (dfa_.next_[i] == PatternDfa::kDead) continue;
-      auto& list = before[dfa_.next_[i]];
-      const auto from = static_cast<std::uint32_t>(i / dfa_.class_count_);
-      if (list.empty() || list.back() != from) list.push_back(from);
-    }
-    std::vector<bool> alive = dfa_.accepting_;
-    std::vector<std::uint32_t> todo;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (alive[i]) todo.push_back(i);
-    }
-    while (!todo.empty()) {
-      const auto state = todo.back();
-      todo.pop_back();
-      for (const auto from : before[state]) {
-        if (alive[from]) continue;
-        alive[from] = true;
-        todo.push_back(from);
-      }
-    }
-    for (auto& next : dfa_.next_) {
-      if (next != PatternDfa::kDead && !alive[next]) next = PatternDfa::kDead;
-    }
-    if (!alive[dfa_.start_]) throw PatternError("no text matches the pattern");
-  }
-
   const Pattern& pattern_;
   bool searches_;
   PatternDfa& dfa_;
@@ -213,6 +183,35 @@ class Determinizer {
 PatternDfa::PatternDfa(const Pattern& pattern, Match match, Budget& budget) {
   Determinizer(pattern, match, *this, budget).run();
   measure(budget);
+}
+
+void PatternDfa::prune() {
+  const auto count = accepting_.size();
+  std::vector<std::vector<std::uint32_t>> before(count);
+  for (std::size_t i = 0; i < next_.size(); ++i) {
+    if (next_[i] == kDead) continue;
+    auto& list = before[next_[i]];
+    const auto from = static_cast<std::uint32_t>(i / class_count_);
+    if (list.empty() || list.back() != from) list.push_back(from);
+  }
+  std::vector<bool> alive = accepting_;
+  std::vector<std::uint32_t> todo;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (alive[i]) todo.push_back(i);
+  }
+  while (!todo.empty()) {
+    const auto state = todo.back();
+    todo.pop_back();
+    for (const auto from : before[state]) {
+      if (alive[from]) continue;
+      alive[from] = true;
+      todo.push_back(from);
+    }
+  }
+  for (auto& next : next_) {
+    if (next != kDead && !alive[next]) next = kDead;
+  }
+  if (!alive[start_]) throw EmptyPattern("no text matches the pattern");
 }
 
 std::uint32_t PatternDfa::class_of(char32_t code_point) const {

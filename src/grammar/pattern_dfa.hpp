@@ -55,8 +55,12 @@ class PatternDfa {
 
  private:
   friend class Determinizer;
+  friend class PatternProduct;
 
+  PatternDfa() = default;
   std::uint32_t class_of(char32_t code_point) const;
+  /// Removes the ways that lead nowhere.
+  void prune();
   void measure(Budget& budget);
   void measure_lengths();
 

@@ -19,11 +19,28 @@ Height object_height(const Program& program, const ObjectMachine& object) {
   for (const auto& property : object.properties) {
     if (property.required) inside = std::max(inside, program.value_heights[property.value]);
   }
+  if (object.least > 0 && object.least > object.required_left.front()) {
+    // The shallowest of the others make up for what is missing; names that are not declared count as one.
+    std::vector<Height> others;
+    for (const auto& property : object.properties) {
+      if (!property.required) others.push_back(program.value_heights[property.value]);
+    }
+    if (object.additional != kNone) others.push_back(program.value_heights[object.additional]);
+    const auto missing = object.least - object.required_left.front();
+    if (missing > others.size()) return kNone;
+    std::nth_element(others.begin(), others.begin() + (missing - 1), others.end());
+    inside = std::max(inside, others[missing - 1]);
+  }
   return inside == kNone ? kNone : inside + 1;
 }
 
 Height array_height(const Program& program, const ArrayMachine& array) {
   Height inside = 0;
+  if (!array.unique.empty()) {
+    if (array.least == 0) return 1;
+    for (const auto item : array.unique) inside = std::max(inside, program.value_heights[item]);
+    return inside == kNone ? kNone : inside + 1;
+  }
   const auto needed = std::min<std::size_t>(array.least, array.prefix.size());
   for (std::size_t i = 0; i < needed; ++i) inside = std::max(inside, program.value_heights[array.prefix[i]]);
   if (array.least > array.prefix.size())
@@ -109,7 +126,8 @@ std::size_t Program::memory() const {
     bytes += sizeof(object) + object.properties.size() * (sizeof(ObjectMachine::Property) + 8 + kText);
     for (const auto& key : object.keys) bytes += key.size();
   }
-  for (const auto& array : arrays) bytes += sizeof(array) + array.prefix.size() * sizeof(ValueId);
+  for (const auto& array : arrays)
+    bytes += sizeof(array) + (array.prefix.size() + array.unique.size()) * sizeof(ValueId);
   for (const auto& text : texts) {
     bytes += sizeof(text) + (text.pattern ? text.pattern->memory() : 0);
     if (!text.except) continue;

@@ -24,6 +24,9 @@ inline constexpr std::uint32_t kUnlimited = UINT32_MAX;
 /// Objects and arrays within each other that a text may have. Most readers take at least that many.
 inline constexpr std::uint32_t kMaxNesting = 64;
 
+/// Values that the items of an array with unique items may have.
+inline constexpr std::size_t kMaxUniqueItems = 64;
+
 enum class MachineKind : std::uint8_t { object, array, text, number, choice, sequence, marker };
 
 struct ObjectMachine {
@@ -38,11 +41,20 @@ struct ObjectMachine {
   std::vector<std::uint32_t> key_property;  ///< of each key, which property
   ValueId additional = kNone;               ///< of every other property; kNone: there is none
   MachineId other_key = kNone;              ///< the text of a key that names none of `properties`
+  std::uint32_t least = 0;          ///< properties that must be there: as far as required ones do not say so
+  std::uint32_t most = kUnlimited;  ///< the same, that may
+  /// [properties + 1]: how many from here on are required.
+  std::vector<std::uint32_t> required_left;
+
+  /// Whether properties must be counted.
+  bool counts() const { return least > 0 || most != kUnlimited; }
 };
 
 struct ArrayMachine {
   std::vector<ValueId> prefix;  ///< of the first items
-  ValueId items = kNone;        ///< of those behind; kNone: there are none
+  /// Other than that: items that may come once each, in any order; at most kMaxUniqueItems.
+  std::vector<ValueId> unique = {};
+  ValueId items = kNone;  ///< of those behind; kNone: there are none
   std::uint32_t least = 0;
   std::uint32_t most = kUnlimited;
 };

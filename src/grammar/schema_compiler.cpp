@@ -8,6 +8,8 @@
 
 #include "grammar/grammar.hpp"
 #include "grammar/json_values.hpp"
+#include "grammar/number_bounds.hpp"
+#include "grammar/pattern_product.hpp"
 #include "grammar/schema_keywords.hpp"
 #include "platform/quote.hpp"
 
@@ -20,7 +22,21 @@ constexpr std::size_t kMaxValues = 200'000;
 /// Whether some of the schemas is `false`, on purpose.
 bool is_false(const SchemaList& schemas) {
   return std::any_of(schemas.begin(), schemas.end(),
-                     [](const Json* schema) { return schema->is(JsonKind::boolean) && !schema->boolean; });
+                     [](const Json* schema) { return matches_nothing(*schema); });
+}
+
+/// A constant that is no array or object, as it is written.
+std::string scalar_text(const Json& value) {
+  switch (value.kind) {
+    case JsonKind::boolean:
+      return value.boolean ? "true" : "false";
+    case JsonKind::number:
+      return value.text;
+    case JsonKind::string:
+      return json_string(value.text);
+    default:
+      return "null";
+  }
 }
 
 /// The largest of a keyword's counts and where it stands.
@@ -56,85 +72,20 @@ void expect_reachable(const std::pair<std::uint32_t, const Json*>& least, std::u
       fmt::format("at least {}: no answer can be that long; expected at most {}", least.second->text, limit));
 }
 
-/// The bounds of all members, and the keyword that set one last.
-struct NumberBounds {
-  NumberMachine::Bounds bounds;
-  const Json* keyword = nullptr;
-};
-
-void add_low(NumberBounds& found, const Json& keyword, bool exclusive) {
-  found.keyword = &keyword;
-  const auto number = keyword.number();
-  if (number.at_least_power(NumberMachine::kIntegerDigits)) {
-    // Below every number that is written, or above.
-    if (number.is_negative()) return;
-    throw SchemaError(keyword.path(),
-                      fmt::format("expected a bound below 10^{}", NumberMachine::kIntegerDigits));
-  }
-  const auto low = number.scaled(NumberMachine::kFractionDigits);
-  if (!low) {
-    throw SchemaError(keyword.path(), fmt::format("expected a number of at most {} digits behind the point",
-                                                  NumberMachine::kFractionDigits));
-  }
-  found.bounds.low = std::max(found.bounds.low.value_or(*low), *low + (exclusive ? 1 : 0));
+/// `false`, for what a schema rules out without saying so there.
+const Json& nothing() {
+  static const Json kNothing{.kind = JsonKind::boolean};
+  return kNothing;
 }
 
-void add_high(NumberBounds& found, const Json& keyword, bool exclusive) {
-  found.keyword = &keyword;
-  const auto number = keyword.number();
-  if (number.at_least_power(NumberMachine::kIntegerDigits)) {
-    if (!number.is_negative()) return;
-    throw SchemaError(keyword.path(),
-                      fmt::format("expected a bound above -10^{}", NumberMachine::kIntegerDigits));
+/// What matches one text.
+PatternDfa exact_text(std::string_view text, Budget& budget) {
+  std::string pattern;
+  for (const char c : text) {
+    if (std::string_view("^$\\.*+?()[]{}|/").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
   }
-  const auto high = number.scaled(NumberMachine::kFractionDigits);
-  if (!high) {
-    throw SchemaError(keyword.path(), fmt::format("expected a number of at most {} digits behind the point",
-                                                  NumberMachine::kFractionDigits));
-  }
-  found.bounds.high = std::min(found.bounds.high.value_or(*high), *high - (exclusive ? 1 : 0));
-}
-
-void add_multiple(NumberBounds& found, const Json& keyword) {
-  const auto number = keyword.number();
-  const auto unit = number.scaled(NumberMachine::kFractionDigits);
-  if (!unit || number.at_least_power(NumberMachine::kIntegerDigits)) {
-    throw SchemaError(keyword.path(),
-                      fmt::format("expected a number below 10^{} with at most {} digits behind the "
-                                  "point",
-                                  NumberMachine::kIntegerDigits, NumberMachine::kFractionDigits));
-  }
-  if (found.bounds.multiple_of && *found.bounds.multiple_of != *unit)
-    throw SchemaError(keyword.path(), "two different multipleOf for one number are not supported");
-  found.keyword = &keyword;
-  found.bounds.multiple_of = *unit;
-  found.bounds.fraction_digits = static_cast<int>(number.fraction_digits());
-}
-
-void add_range(NumberBounds& found, const Json& keyword, const IntegerRange& range) {
-  found.keyword = &keyword;
-  constexpr auto kUnit = [] {
-    Int128 unit = 1;
-    for (int i = 0; i < NumberMachine::kFractionDigits; ++i) unit *= 10;
-    return unit;
-  }();
-  found.bounds.low = std::max(found.bounds.low.value_or(range.least * kUnit), range.least * kUnit);
-  found.bounds.high = std::min(found.bounds.high.value_or(range.most * kUnit), range.most * kUnit);
-}
-
-NumberBounds bounds_of(const SchemaList& members) {
-  NumberBounds found;
-  for (const auto* member : members) {
-    if (const auto* keyword = member->find("minimum"))
-      add_low(found, *keyword, is_exclusive(*member, "exclusiveMinimum"));
-    if (const auto* keyword = exclusive_bound(*member, "exclusiveMinimum")) add_low(found, *keyword, true);
-    if (const auto* keyword = member->find("maximum"))
-      add_high(found, *keyword, is_exclusive(*member, "exclusiveMaximum"));
-    if (const auto* keyword = exclusive_bound(*member, "exclusiveMaximum")) add_high(found, *keyword, true);
-    if (const auto range = integer_range(*member)) add_range(found, *member->find("format"), *range);
-    if (const auto* keyword = member->find("multipleOf")) add_multiple(found, *keyword);
-  }
-  return found;
+  return {parse_pattern(pattern), PatternDfa::Match::whole, budget};
 }
 
 }  // namespace
@@ -201,8 +152,8 @@ void SchemaCompiler::add_machines(const SchemaList& members, std::vector<Machine
   if ((types & kTypeObject) != 0) machines.push_back(object(members));
 }
 
-/// enum and const; false if there is neither.
-bool SchemaCompiler::add_constants(const SchemaList& members, std::vector<MachineId>& machines) {
+/// The values of enum and const that all else lets be; nullopt if there is neither.
+std::optional<std::vector<const Json*>> SchemaCompiler::constants_of(const SchemaList& members) {
   std::vector<const Json*> values;
   bool found = false;
   for (const auto* member : members) {
@@ -217,29 +168,24 @@ bool SchemaCompiler::add_constants(const SchemaList& members, std::vector<Machin
     }
     break;
   }
-  if (!found) return false;
+  if (!found) return std::nullopt;
+  std::erase_if(values, [&](const Json* value) {
+    return !std::all_of(members.begin(), members.end(),
+                        [&](const Json* member) { return validator_.valid_here(*value, *member); });
+  });
+  return values;
+}
+
+/// enum and const; false if there is neither.
+bool SchemaCompiler::add_constants(const SchemaList& members, std::vector<MachineId>& machines) {
+  const auto values = constants_of(members);
+  if (!values) return false;
   std::vector<std::string> texts;
-  for (const auto* value : values) {
-    const bool fits = std::all_of(members.begin(), members.end(),
-                                  [&](const Json* member) { return validator_.valid_here(*value, *member); });
-    if (!fits) continue;
-    switch (value->kind) {
-      case JsonKind::null:
-        texts.emplace_back("null");
-        break;
-      case JsonKind::boolean:
-        texts.emplace_back(value->boolean ? "true" : "false");
-        break;
-      case JsonKind::number:
-        texts.push_back(value->text);
-        break;
-      case JsonKind::string:
-        texts.push_back(json_string(value->text));
-        break;
-      case JsonKind::array:
-      case JsonKind::object:
-        machines.push_back(constant(*value));
-        break;
+  for (const auto* value : *values) {
+    if (value->is(JsonKind::array) || value->is(JsonKind::object)) {
+      machines.push_back(constant(*value));
+    } else {
+      texts.push_back(scalar_text(*value));
     }
   }
   add_literals(std::move(texts), machines);
@@ -270,22 +216,12 @@ MachineId SchemaCompiler::constant(const Json& value) {
 }
 
 ValueId SchemaCompiler::constant_value(const Json& value) {
-  switch (value.kind) {
-    case JsonKind::null:
-      return literal(program_, "null");
-    case JsonKind::boolean:
-      return literal(program_, value.boolean ? "true" : "false");
-    case JsonKind::number:
-      return literal(program_, value.text);
-    case JsonKind::string:
-      return literal(program_, json_string(value.text));
-    default:
-      return program_.add_value({constant(value)});
-  }
+  if (value.is(JsonKind::array) || value.is(JsonKind::object)) return program_.add_value({constant(value)});
+  return literal(program_, scalar_text(value));
 }
 
 MachineId SchemaCompiler::number(const SchemaList& members, bool integer) {
-  const auto found = bounds_of(members);
+  const auto found = bounds_of(members, integer);
   const NumberMachine machine(integer, found.bounds);
   if (machine.empty()) {
     throw SchemaError(found.keyword->path(),
@@ -299,34 +235,53 @@ MachineId SchemaCompiler::text(const SchemaList& members) {
   const auto most = smallest(members, "maxLength");
   expect_order(least, most);
   expect_reachable(least, kMostNeededCharacters);
-  const Json* pattern = nullptr;
-  for (const auto* member : members) {
-    for (const auto* name : {"pattern", "format"}) {
-      const auto* keyword = text_restriction(*member, name);
-      if (keyword == nullptr) continue;
-      if (pattern != nullptr &&
-          (pattern->text != keyword->text || pattern->parent->keys[pattern->index] != name)) {
-        throw SchemaError(keyword->path(),
-                          fmt::format("a second pattern or format for one string (the other is at {}) is not "
-                                      "supported",
-                                      pattern->path()));
-      }
-      pattern = keyword;
-    }
-  }
   TextMachine machine{.form = TextForm::json, .least = least.first, .most = most.first};
-  if (pattern != nullptr) {
-    auto dfa = std::make_shared<PatternDfa>(validator_.pattern(*pattern));
-    budget_.spend(dfa->size());
-    try {
-      dfa->bound_lengths(least.first, most.first, budget_);
-    } catch (const PatternError& error) {
-      throw SchemaError(pattern->path(), error.what());
-    }
+  const Json* keyword = nullptr;
+  if (auto dfa = pattern_of(members, keyword)) {
+    bound_lengths(*dfa, {least.first, most.first}, *keyword);
     machine.form = TextForm::json_canonical;
-    machine.pattern = std::move(dfa);
+    machine.pattern = std::make_shared<const PatternDfa>(*std::move(dfa));
   }
   return program_.add(std::move(machine));
+}
+
+void SchemaCompiler::bound_lengths(PatternDfa& dfa, std::pair<std::uint32_t, std::uint32_t> bounds,
+                                   const Json& keyword) {
+  budget_.spend(dfa.size());
+  try {
+    dfa.bound_lengths(bounds.first, bounds.second, budget_);
+  } catch (const PatternError& error) {
+    throw SchemaError(keyword.path(), error.what());
+  }
+}
+
+/// All patterns and formats of a text at once, without length bounds; `keyword` is the last of these. Nullopt
+/// if there are none.
+std::optional<PatternDfa> SchemaCompiler::pattern_of(const SchemaList& members, const Json*& keyword) {
+  std::optional<PatternDfa> dfa;
+  std::set<std::string_view> seen;
+  for (const std::string_view name : {"pattern", "format"}) {
+    for (const auto* member : members) {
+      const auto* restriction = text_restriction(*member, name);
+      if (restriction == nullptr || !seen.insert(restriction->text).second) continue;
+      const auto& other = validator_.pattern(*restriction);
+      budget_.spend(other.size());
+      try {
+        dfa = dfa ? intersection(*dfa, other, budget_) : other;
+      } catch (const EmptyPattern&) {
+        // Where a pattern contradicts a format, as for times without a zone, it says what the format is not.
+        const bool is_between_formats = keyword->parent->keys[keyword->index] == "format";
+        if (name == "format" && !is_between_formats) continue;
+        throw SchemaError(restriction->path(),
+                          fmt::format("no text matches this and what {} asks for", keyword->path()));
+      } catch (const PatternError& error) {
+        throw SchemaError(restriction->path(), error.what());
+      }
+      keyword = restriction;
+    }
+    seen.clear();
+  }
+  return dfa;
 }
 
 MachineId SchemaCompiler::array(const SchemaList& members) {
@@ -339,8 +294,13 @@ MachineId SchemaCompiler::array(const SchemaList& members) {
   bool others_given = false;
   for (const auto* member : members) {
     const auto* unique = member->find("uniqueItems");
-    if (unique != nullptr && unique->boolean && machine.most > 1)
-      throw SchemaError(unique->path(), "unique items are not supported");
+    if (unique != nullptr && unique->boolean && machine.most > 1) {
+      if (add_unique_items(members, *unique, machine)) return program_.add(std::move(machine));
+      throw SchemaError(unique->path(),
+                        fmt::format("unique items are supported only of items that are one of at most {} "
+                                    "constants (enum, const, boolean or null), without prefixItems",
+                                    kMaxUniqueItems));
+    }
     first_count = std::max(first_count, first_items(*member).size());
     others_given = others_given || other_items(*member) != nullptr;
   }
@@ -365,6 +325,54 @@ MachineId SchemaCompiler::array(const SchemaList& members) {
   return program_.add(std::move(machine));
 }
 
+/// Whether the items are few enough values to be told apart; then they are the array's.
+bool SchemaCompiler::add_unique_items(const SchemaList& members, const Json& keyword, ArrayMachine& machine) {
+  SchemaList schemas;
+  for (const auto* member : members) {
+    if (!first_items(*member).empty()) return false;
+    if (const auto* others = other_items(*member)) schemas.push_back(others);
+  }
+  if (schemas.empty() || is_false(schemas)) return false;
+  // Numbers may be equal and written differently; other constants have one spelling.
+  std::set<std::string> texts;
+  std::vector<const Json*> numbers;
+  for (const auto& item : flattener_.flatten(schemas)) {
+    if (item.empty()) return false;
+    std::vector<const Json*> values;
+    std::vector<MachineId> machines;
+    if (const auto found = constants_of(item)) {
+      values = *found;
+    } else if ((written_types(item) & ~(kTypeNull | kTypeBoolean)) == 0) {
+      const auto types = written_types(item);
+      if ((types & kTypeNull) != 0) texts.insert("null");
+      if ((types & kTypeBoolean) != 0) texts.insert({"true", "false"});
+    } else {
+      return false;
+    }
+    for (const auto* value : values) {
+      budget_.spend(1 + numbers.size());
+      if (value->is(JsonKind::array) || value->is(JsonKind::object)) return false;
+      if (!value->is(JsonKind::number)) {
+        texts.insert(scalar_text(*value));
+        continue;
+      }
+      const bool is_new = std::none_of(numbers.begin(), numbers.end(),
+                                       [&](const Json* other) { return equal(*value, *other); });
+      if (is_new) numbers.push_back(value);
+    }
+  }
+  for (const auto* number : numbers) texts.insert(number->text);
+  if (texts.size() > kMaxUniqueItems) return false;
+  if (texts.size() < machine.least) {
+    throw SchemaError(keyword.path(),
+                      fmt::format("there are only {} different items, at least {} must be there",
+                                  texts.size(), machine.least));
+  }
+  for (const auto& text : texts) machine.unique.push_back(literal(program_, text));
+  if (machine.unique.empty()) machine.most = 0;
+  return true;
+}
+
 /// What a property must be: by its name or, in members that do not name it, as any other.
 ValueId SchemaCompiler::property_value(const SchemaList& members, const std::string& name) {
   SchemaList out;
@@ -374,11 +382,15 @@ ValueId SchemaCompiler::property_value(const SchemaList& members, const std::str
     if (schema == nullptr) schema = member->find("additionalProperties");
     if (schema != nullptr) out.push_back(schema);
   }
+  for (const auto* member : members) {
+    const auto* rule = member->find("propertyNames");
+    if (rule != nullptr && !validator_.valid_name(name, *rule)) out.push_back(&nothing());
+  }
   return value_of(out);
 }
 
 void SchemaCompiler::add_properties(const SchemaList& members, ObjectMachine& machine,
-                                    std::vector<std::string>& names) {
+                                    const std::vector<std::string>& listed, std::vector<std::string>& names) {
   std::set<std::string> required;
   std::vector<const std::string*> in_order;
   for (const auto* member : members) {
@@ -402,12 +414,59 @@ void SchemaCompiler::add_properties(const SchemaList& members, ObjectMachine& ma
     for (const auto& name : properties->keys) add(name);
   }
   for (const auto* name : in_order) add(*name);
+  for (const auto& name : listed) add(name);
+}
+
+/// What names that are not declared must be. Nullopt: anything.
+std::optional<SchemaCompiler::NameRule> SchemaCompiler::rule_of_names(const SchemaList& members) {
+  SchemaList rules;
+  for (const auto* member : members) {
+    if (const auto* rule = member->find("propertyNames")) rules.push_back(rule);
+  }
+  if (rules.empty()) return std::nullopt;
+  const auto& at = *rules.back();
+  NameRule found{.keyword = &at};
+  const auto alternatives = flattener_.flatten(rules);
+  for (const auto& schemas : alternatives) {
+    if (!schemas.empty() && (written_types(schemas) & kTypeString) == 0) continue;
+    if (const auto values = constants_of(schemas)) {
+      for (const auto* value : *values) {
+        if (value->is(JsonKind::string)) found.listed.push_back(value->text);
+      }
+      continue;
+    }
+    if (found.open) throw SchemaError(at.path(), "alternatives of names are not supported but for constants");
+    found.open = true;
+    found.schemas = schemas;
+  }
+  return found;
+}
+
+/// The text of names that are not declared: `rule` and none of `names`. Escapes only where they must be, as
+/// in index_properties.
+MachineId SchemaCompiler::other_key(const NameRule& rule, const std::vector<std::string>& names) {
+  const auto least = largest(rule.schemas, "minLength");
+  const auto most = smallest(rule.schemas, "maxLength");
+  expect_order(least, most);
+  expect_reachable(least, kMostNeededCharacters);
+  const Json* keyword = nullptr;
+  auto dfa = pattern_of(rule.schemas, keyword);
+  if (!dfa && least.second == nullptr && most.second == nullptr) return kNone;
+  try {
+    if (!dfa) dfa = PatternDfa(parse_pattern(""), PatternDfa::Match::part, budget_);
+    for (const auto& name : names) dfa = difference(*dfa, exact_text(name, budget_), budget_);
+  } catch (const PatternError& error) {
+    throw SchemaError(rule.keyword->path(), error.what());
+  }
+  bound_lengths(*dfa, {least.first, most.first}, *rule.keyword);
+  return program_.add(TextMachine{.form = TextForm::json_canonical,
+                                  .pattern = std::make_shared<const PatternDfa>(*std::move(dfa))});
 }
 
 MachineId SchemaCompiler::object(const SchemaList& members) {
   ObjectMachine machine;
   std::vector<std::string> names;
-  add_properties(members, machine, names);
+  const auto rule = rule_of_names(members);
   // Others may come if the schema says so, or if it names none.
   SchemaList additional;
   bool names_any = false;
@@ -416,24 +475,40 @@ MachineId SchemaCompiler::object(const SchemaList& members) {
     const auto* properties = member->find("properties");
     names_any = names_any || (properties != nullptr && !properties->keys.empty());
   }
-  if (!is_false(additional) && (!additional.empty() || !names_any)) machine.additional = value_of(additional);
+  const bool takes_others = !is_false(additional) && (!additional.empty() || !names_any);
+  add_properties(members, machine,
+                 takes_others && rule && !rule->open ? rule->listed : std::vector<std::string>(), names);
+  if (takes_others && (!rule || rule->open)) {
+    machine.additional = value_of(additional);
+    if (rule) machine.other_key = other_key(*rule, names);
+  }
+  count_properties(members, machine);
+  index_properties(program_, machine, names);
+  return program_.add(std::move(machine));
+}
 
+/// minProperties and maxProperties, where they say more than `required` does.
+void SchemaCompiler::count_properties(const SchemaList& members, ObjectMachine& machine) {
   const auto required =
       static_cast<std::size_t>(std::count_if(machine.properties.begin(), machine.properties.end(),
                                              [](const auto& property) { return property.required; }));
   const auto least = largest(members, "minProperties");
   const auto most = smallest(members, "maxProperties");
   expect_order(least, most);
-  if (least.second != nullptr && least.first > required) {
-    throw SchemaError(least.second->path(),
-                      fmt::format("supported only up to the number of required properties, {}", required));
-  }
-  if (most.second != nullptr && (machine.additional != kNone || most.first < names.size())) {
+  if (most.second != nullptr && most.first < required) {
     throw SchemaError(most.second->path(),
-                      "supported only where additionalProperties is false and all properties may be there");
+                      fmt::format("at most {}, but {} properties are required", most.second->text, required));
   }
-  index_properties(program_, machine, names);
-  return program_.add(std::move(machine));
+  const auto others = machine.additional == kNone ? 0U : 1U;
+  if (least.second != nullptr && least.first > machine.properties.size() + others) {
+    // Keys that are not declared may come twice, and a reader takes these for one.
+    throw SchemaError(least.second->path(),
+                      fmt::format("supported only up to the number of declared properties{}, {}",
+                                  others == 0 ? "" : " and one more", machine.properties.size() + others));
+  }
+  if (least.first > required) machine.least = least.first;
+  if (most.second != nullptr && (machine.additional != kNone || most.first < machine.properties.size()))
+    machine.most = most.first;
 }
 
 std::string SchemaCompiler::path_of(MachineId machine) const {

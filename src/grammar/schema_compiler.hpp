@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,16 +39,32 @@ class SchemaCompiler {
     SchemaList schemas;
   };
 
+  /// Names of properties that are not declared.
+  struct NameRule {
+    const Json* keyword = nullptr;
+    bool open = false;  ///< whether any that match `schemas` may come
+    SchemaList schemas = {};
+    std::vector<std::string> listed = {};  ///< if not: all that may
+  };
+
   ValueId value_of(const SchemaList& schemas);
   void fill(const Pending& pending);
   void add_machines(const SchemaList& members, std::vector<MachineId>& machines);
   bool add_constants(const SchemaList& members, std::vector<MachineId>& machines);
+  std::optional<std::vector<const Json*>> constants_of(const SchemaList& members);
   void add_literals(std::vector<std::string> texts, std::vector<MachineId>& machines);
   MachineId number(const SchemaList& members, bool integer);
   MachineId text(const SchemaList& members);
+  std::optional<PatternDfa> pattern_of(const SchemaList& members, const Json*& keyword);
+  void bound_lengths(PatternDfa& dfa, std::pair<std::uint32_t, std::uint32_t> bounds, const Json& keyword);
+  bool add_unique_items(const SchemaList& members, const Json& keyword, ArrayMachine& machine);
   MachineId array(const SchemaList& members);
   MachineId object(const SchemaList& members);
-  void add_properties(const SchemaList& members, ObjectMachine& machine, std::vector<std::string>& names);
+  void add_properties(const SchemaList& members, ObjectMachine& machine,
+                      const std::vector<std::string>& listed, std::vector<std::string>& names);
+  std::optional<NameRule> rule_of_names(const SchemaList& members);
+  MachineId other_key(const NameRule& rule, const std::vector<std::string>& names);
+  static void count_properties(const SchemaList& members, ObjectMachine& machine);
   ValueId property_value(const SchemaList& members, const std::string& name);
   MachineId constant(const Json& value);
   ValueId constant_value(const Json& value);

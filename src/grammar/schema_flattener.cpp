@@ -117,6 +117,7 @@ bool SchemaFlattener::resolve(Alternative& alternative, std::vector<Alternative>
       if (!schema.boolean) return false;
       continue;
     }
+    if (matches_nothing(schema)) return false;
     if (has_own_keywords(schema) && std::find(alternative.members.begin(), alternative.members.end(),
                                               &schema) == alternative.members.end()) {
       alternative.members.push_back(&schema);

@@ -10,6 +10,9 @@
 namespace inferno::grammar {
 namespace {
 
+/// Of a `not` in a `not`.
+constexpr int kMostNegations = 20;
+
 /// What a keyword's value must be.
 enum class Form : std::uint8_t {
   anything,
@@ -27,6 +30,7 @@ enum class Form : std::uint8_t {
   schema_map,
   item_schemas,  ///< a schema or, in older drafts, a list
   format,
+  negation,  ///< a schema that everything matches, or nothing
   root_id,
   object
 };
@@ -48,6 +52,7 @@ const std::unordered_map<std::string_view, Keyword>& keywords() {
       {"properties", {Form::schema_map, kTypeObject}},
       {"required", {Form::strings, kTypeObject}},
       {"additionalProperties", {Form::schema, kTypeObject}},
+      {"propertyNames", {Form::schema, kTypeObject}},
       {"minProperties", {Form::count, kTypeObject}},
       {"maxProperties", {Form::count, kTypeObject}},
       {"items", {Form::item_schemas, kTypeArray}},
@@ -66,6 +71,7 @@ const std::unordered_map<std::string_view, Keyword>& keywords() {
       {"exclusiveMaximum", {Form::number_or_boolean, kNumbers}},
       {"multipleOf", {Form::positive_number, kNumbers}},
       {"$ref", {Form::string, 0, false}},
+      {"not", {Form::negation, 0, false}},
       {"allOf", {Form::schema_list, 0, false}},
       {"anyOf", {Form::schema_list, 0, false}},
       {"oneOf", {Form::schema_list, 0, false}},
@@ -138,10 +144,48 @@ void check_count(const Json& value) {
     fail(value, fmt::format("expected a whole number from 0 on, found {}", quote(value.text, 40)));
 }
 
+bool has_pattern(const Json& schema) {
+  return schema.find("pattern") != nullptr;
+}
+
+/// Whether the strings of a format have a pattern, too: in its schema, in one of its allOf, or in the one
+/// that this is an allOf of.
+bool stands_beside_pattern(const Json& format) {
+  const auto among = [](const Json* all) {
+    return all != nullptr && std::any_of(all->items.begin(), all->items.end(), has_pattern);
+  };
+  const auto& schema = *format.parent;
+  if (has_pattern(schema) || among(schema.find("allOf"))) return true;
+  const auto* list = schema.parent;
+  if (list == nullptr || list->parent == nullptr || list->parent->find("allOf") != list) return false;
+  return has_pattern(*list->parent) || among(list);
+}
+
+/// Whether everything matches a schema, or nothing; nullopt if it says more than that.
+std::optional<bool> trivial(const Json& schema, int depth = 0) {
+  if (schema.is(JsonKind::boolean)) return schema.boolean;
+  if (!schema.is(JsonKind::object) || depth > kMostNegations) return std::nullopt;
+  std::optional<bool> result = true;
+  for (std::size_t i = 0; i < schema.keys.size(); ++i) {
+    const auto& key = schema.keys[i];
+    if (key == "not") {
+      const auto negated = trivial(schema.items[i], depth + 1);
+      if (!negated) return std::nullopt;
+      result = *result && !*negated;
+      continue;
+    }
+    const auto known = keywords().find(key);
+    const bool refers = key == "$ref" || key == "allOf" || key == "anyOf" || key == "oneOf";
+    if (known == keywords().end() || known->second.own || refers) return std::nullopt;
+  }
+  return result;
+}
+
 /// Of numbers a format says how they are kept, and at most which there are (see integer_range).
 void check_format(const Json& value) {
   expect(value, JsonKind::string, "a format's name");
-  if (format_pattern(value.text)) return;
+  // An unknown one beside a pattern is a name for that.
+  if (format_pattern(value.text) || stands_beside_pattern(value)) return;
   const auto types = types_of(*value.parent);
   const bool is_of_numbers = (types & kNumbers) != 0 && integer_range(*value.parent);
   if ((types & kTypeString) == 0 || is_of_numbers) return;
@@ -193,6 +237,13 @@ void check_form(const Json& value, Form form) {
       return expect(value, JsonKind::object, "an object");
     case Form::format:
       return check_format(value);
+    case Form::negation:
+      if (!trivial(value)) {
+        fail(value,
+             "the keyword not is not supported but for a schema that everything matches, such as {}, or "
+             "nothing");
+      }
+      return;
     case Form::root_id:
       expect(value, JsonKind::string, "a string");
       if (value.parent != nullptr && value.parent->parent != nullptr)
@@ -202,15 +253,13 @@ void check_form(const Json& value, Form form) {
 }
 
 [[noreturn]] void fail_unknown(const Json& value, std::string_view name) {
-  static constexpr std::array<std::string_view, 19> kKnownUnsupported = {"not",
-                                                                         "if",
+  static constexpr std::array<std::string_view, 17> kKnownUnsupported = {"if",
                                                                          "then",
                                                                          "else",
                                                                          "contains",
                                                                          "minContains",
                                                                          "maxContains",
                                                                          "patternProperties",
-                                                                         "propertyNames",
                                                                          "dependencies",
                                                                          "dependentRequired",
                                                                          "dependentSchemas",
@@ -232,6 +281,12 @@ void check_form(const Json& value, Form form) {
 }
 
 }  // namespace
+
+bool matches_nothing(const Json& schema) {
+  if (schema.is(JsonKind::boolean)) return !schema.boolean;
+  const auto* negated = schema.find("not");
+  return negated != nullptr && trivial(*negated).value_or(false);
+}
 
 void check_keywords(const Json& schema) {
   if (!is_schema(schema))
@@ -270,7 +325,11 @@ const Json* exclusive_bound(const Json& schema, std::string_view keyword) {
 
 const Json* text_restriction(const Json& schema, std::string_view keyword) {
   const auto* value = schema.find(keyword);
-  if (value == nullptr || keyword != "format") return value;
+  if (value == nullptr) return nullptr;
+  if (keyword == "pattern") {
+    const auto* format = schema.find("format");
+    return format != nullptr && says_the_same(value->text, format->text) ? nullptr : value;
+  }
   return format_pattern(value->text).value_or("").empty() ? nullptr : value;
 }
 

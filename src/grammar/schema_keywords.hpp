@@ -26,6 +26,9 @@ inline constexpr TypeSet kAllTypes = 127;
 /// What stands below (properties, items) is not looked at. Throws SchemaError.
 void check_keywords(const Json& schema);
 
+/// Whether a schema (whose keywords need not have been checked) is `false`, also where that is said by a
+/// `not` of what everything matches.
+bool matches_nothing(const Json& schema);
 /// What `type` says; kAllTypes without one.
 TypeSet types_of(const Json& schema);
 /// The types that the schema's other keywords are about; 0 if there are none of those.
@@ -48,11 +51,14 @@ bool is_exclusive(const Json& schema, std::string_view keyword);
 const Json* exclusive_bound(const Json& schema, std::string_view keyword);
 
 /// The `pattern` or `format` that a schema's strings must match; nullptr without one, and for formats that
-/// restrict nothing.
+/// restrict nothing, as unknown ones beside a pattern do.
 const Json* text_restriction(const Json& schema, std::string_view keyword);
 /// The pattern (matching whole texts) of a string's `format`; nullopt if it is not supported, empty if it
 /// restricts nothing.
 std::optional<std::string_view> format_pattern(std::string_view format);
+
+/// Whether a pattern says of a format what the format says itself.
+bool says_the_same(std::string_view pattern, std::string_view format);
 
 /// The least and the greatest of an integer's `format`.
 struct IntegerRange {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "grammar/grammar.hpp"
+#include "grammar/pattern_product.hpp"
 #include "grammar/schema_keywords.hpp"
 #include "platform/quote.hpp"
 
@@ -29,14 +30,6 @@ std::string percent_decoded(std::string_view text) {
     }
   }
   return out;
-}
-
-/// a - b: below, at or above 0; nullopt if the numbers are too long to tell exactly.
-std::optional<int> compare(const Json& a, const Json& b) {
-  const auto x = a.number().scaled(16);
-  const auto y = b.number().scaled(16);
-  if (!x || !y) return std::nullopt;
-  return *x < *y ? -1 : static_cast<int>(*x > *y);
 }
 
 }  // namespace
@@ -69,13 +62,20 @@ const PatternDfa& SchemaValidator::pattern(const Json& keyword) {
   const bool is_format = schema->keys[keyword.index] == "format";
   try {
     const auto text = is_format ? *format_pattern(keyword.text) : std::string_view(keyword.text);
-    budget_.spend(text.size());
     known = std::make_unique<const PatternDfa>(
-        parse_pattern(text), is_format ? PatternDfa::Match::whole : PatternDfa::Match::part, budget_);
+        is_format ? PatternDfa(parse_pattern(text), PatternDfa::Match::whole, budget_)
+                  : schema_pattern(text, budget_));
   } catch (const PatternError& error) {
     throw SchemaError(keyword.path(), error.what());
   }
   return *known;
+}
+
+bool SchemaValidator::valid_name(const std::string& name, const Json& schema, std::size_t depth) {
+  Json value;
+  value.kind = JsonKind::string;
+  value.text = name;
+  return valid(value, schema, depth);
 }
 
 bool SchemaValidator::valid(const Json& value, const Json& schema, std::size_t depth) {
@@ -84,6 +84,7 @@ bool SchemaValidator::valid(const Json& value, const Json& schema, std::size_t d
   budget_.spend(1);
   check_keywords(schema);
   if (schema.is(JsonKind::boolean)) return schema.boolean;
+  if (matches_nothing(schema)) return false;
   if (const auto* reference = schema.find("$ref")) {
     if (!valid(value, target(*reference), depth + 1)) return false;
   }
@@ -140,9 +141,8 @@ bool SchemaValidator::valid_number(const Json& value, const Json& schema) {
                             Bound{"exclusiveMinimum", 1, 1}, Bound{"exclusiveMaximum", -1, -1}}) {
     const auto* limit = schema.find(bound.keyword);
     if (limit == nullptr || limit->is(JsonKind::boolean)) continue;
-    const auto order = compare(value, *limit);
-    if (!order) throw SchemaError(value.path(), "more digits than can be compared with a bound exactly");
-    if (*order < bound.least || *order > bound.most) return false;
+    const auto order = value.number().compare(limit->number());
+    if (order < bound.least || order > bound.most) return false;
   }
   if (const auto range = integer_range(schema)) {
     const auto number = value.number().scaled(0);
@@ -194,6 +194,11 @@ bool SchemaValidator::valid_object(const Json& value, const Json& schema, std::s
   if (const auto* required = schema.find("required")) {
     for (const auto& name : required->items) {
       if (value.find(name.text) == nullptr) return false;
+    }
+  }
+  if (const auto* names = schema.find("propertyNames")) {
+    for (const auto& key : value.keys) {
+      if (!valid_name(key, *names, depth + 1)) return false;
     }
   }
   const auto* properties = schema.find("properties");

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +20,8 @@ class SchemaValidator {
   SchemaValidator(const Json& root, Budget& budget) : root_(root), budget_(budget) {}
 
   bool valid(const Json& value, const Json& schema) { return valid(value, schema, 0); }
+  /// Whether a property may have this name, by a `propertyNames`.
+  bool valid_name(const std::string& name, const Json& schema) { return valid_name(name, schema, 0); }
   /// Without the schema's references and combinations.
   bool valid_here(const Json& value, const Json& schema) { return valid_here(value, schema, 0); }
 
@@ -30,6 +33,7 @@ class SchemaValidator {
  private:
   bool valid(const Json& value, const Json& schema, std::size_t depth);
   bool valid_here(const Json& value, const Json& schema, std::size_t depth);
+  bool valid_name(const std::string& name, const Json& schema, std::size_t depth);
   static bool valid_number(const Json& value, const Json& schema);
   bool valid_string(const Json& value, const Json& schema);
   bool valid_array(const Json& value, const Json& schema, std::size_t depth);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <set>
 #include <utility>
 
 namespace inferno::test {
@@ -72,6 +74,8 @@ OrderedJson RandomSchema::make(int depth) {
     case 9: {
       OrderedJson options = OrderedJson::array();
       for (auto count = 1 + dice_(3); count > 0; --count) options.push_back(make(depth + 1));
+      // What nothing matches, as some programs write it.
+      if (dice_(4) == 0) options.push_back({{"not", OrderedJson::object()}});
       return {{"anyOf", std::move(options)}};
     }
     case 10:
@@ -87,9 +91,12 @@ OrderedJson RandomSchema::make_string() {
   switch (dice_(5)) {
     case 0:
       schema["pattern"] = kPatterns[dice_(kPatterns.size())].pattern;
+      if (dice_(3) == 0)
+        schema["allOf"] = {{{"pattern", "^(?!.*zz)(?=[^$]*$)"}}, {{"pattern", "^[^~!]*[^!]?$"}}};
       break;
     case 1:
       schema["format"] = kFormats[dice_(kFormats.size())].first;
+      if (dice_(3) == 0) schema["pattern"] = "[-:.@P]";
       break;
     case 2:
       schema["minLength"] = dice_(4);
@@ -107,9 +114,13 @@ OrderedJson RandomSchema::make_string() {
 OrderedJson RandomSchema::make_number() {
   OrderedJson schema = {{"type", dice_(2) == 0 ? "integer" : "number"}};
   const auto low = static_cast<int>(dice_(2000)) - 1000;
-  if (dice_(2) == 0) schema[dice_(3) == 0 ? "exclusiveMinimum" : "minimum"] = low;
+  // Also bounds with more digits than are written.
+  const auto bound = [this](int value) {
+    return dice_(3) == 0 ? OrderedJson(value + 0.1 + 0.2) : OrderedJson(value);
+  };
+  if (dice_(2) == 0) schema[dice_(3) == 0 ? "exclusiveMinimum" : "minimum"] = bound(low);
   if (dice_(2) == 0)
-    schema[dice_(3) == 0 ? "exclusiveMaximum" : "maximum"] = low + 20 + static_cast<int>(dice_(500));
+    schema[dice_(3) == 0 ? "exclusiveMaximum" : "maximum"] = bound(low + 20 + static_cast<int>(dice_(500)));
   if (dice_(4) == 0) schema["multipleOf"] = 1 + dice_(9);
   return schema;
 }
@@ -122,6 +133,13 @@ OrderedJson RandomSchema::make_enum() {
 }
 
 OrderedJson RandomSchema::make_array(int depth) {
+  if (dice_(6) == 0) {
+    return {{"type", "array"},
+            {"items", {{"enum", {"a", "ab", 1, 2.5, true, nullptr}}}},
+            {"uniqueItems", true},
+            {"minItems", dice_(4)},
+            {"maxItems", 4 + dice_(6)}};
+  }
   OrderedJson schema = {{"type", "array"}};
   if (dice_(4) == 0) {
     OrderedJson first = OrderedJson::array();
@@ -156,6 +174,13 @@ OrderedJson RandomSchema::make_object(int depth) {
     default:
       schema["additionalProperties"] = false;
   }
+  const bool open = schema.contains("additionalProperties") && schema["additionalProperties"] != false;
+  if (open && dice_(3) == 0) schema["propertyNames"] = {{"pattern", "^[^!]*$"}, {"maxLength", 7}};
+  const auto declared = schema["properties"].size();
+  const auto least = dice_(declared + 1 + (open ? 1 : 0));
+  if (dice_(3) == 0) schema["minProperties"] = least;
+  if (dice_(3) == 0)
+    schema["maxProperties"] = std::max({std::size_t{1}, least, schema["required"].size()}) + dice_(3);
   return schema;
 }
 
@@ -199,7 +224,8 @@ OrderedJson RandomSchema::instance(const OrderedJson& schema, int depth) {
   if (schema.contains("enum")) return schema["enum"][dice_(schema["enum"].size())];
   if (schema.contains("anyOf")) {
     const auto& options = schema["anyOf"];
-    return instance(options[depth > 8 ? 0 : dice_(options.size())], depth + 1);
+    const auto& chosen = options[depth > 8 ? 0 : dice_(options.size())];
+    return instance(chosen.contains("not") ? options[0] : chosen, depth + 1);
   }
   if (schema.contains("$ref")) return instance(schema_["$defs"]["node"], depth + 1);
   if (!schema.contains("type")) return any_value(depth);
@@ -231,10 +257,16 @@ OrderedJson RandomSchema::string_instance(const OrderedJson& schema) {
 OrderedJson RandomSchema::number_instance(const OrderedJson& schema) {
   int low = -2000;
   int high = 2000;
-  if (schema.contains("minimum")) low = schema["minimum"];
-  if (schema.contains("exclusiveMinimum")) low = schema["exclusiveMinimum"].get<int>() + 1;
-  if (schema.contains("maximum")) high = schema["maximum"];
-  if (schema.contains("exclusiveMaximum")) high = schema["exclusiveMaximum"].get<int>() - 1;
+  const auto floor_of = [&](const char* keyword) {
+    return static_cast<int>(std::floor(schema[keyword].get<double>()));
+  };
+  const auto ceiling_of = [&](const char* keyword) {
+    return static_cast<int>(std::ceil(schema[keyword].get<double>()));
+  };
+  if (schema.contains("minimum")) low = ceiling_of("minimum");
+  if (schema.contains("exclusiveMinimum")) low = floor_of("exclusiveMinimum") + 1;
+  if (schema.contains("maximum")) high = floor_of("maximum");
+  if (schema.contains("exclusiveMaximum")) high = ceiling_of("exclusiveMaximum") - 1;
   const auto value = low + static_cast<int>(dice_(static_cast<std::size_t>(high - low + 1)));
   if (schema.contains("multipleOf")) {
     const auto unit = schema["multipleOf"].get<int>();
@@ -250,6 +282,18 @@ OrderedJson RandomSchema::number_instance(const OrderedJson& schema) {
 }
 
 OrderedJson RandomSchema::array_instance(const OrderedJson& schema, int depth) {
+  if (schema.contains("uniqueItems")) {
+    auto values = schema["items"]["enum"];
+    OrderedJson list = OrderedJson::array();
+    const auto least = schema["minItems"].get<std::size_t>();
+    const auto most = std::min(values.size(), schema["maxItems"].get<std::size_t>());
+    for (auto count = least + dice_(most - least + 1); count > 0; --count) {
+      const auto chosen = dice_(values.size());
+      list.push_back(values[chosen]);
+      values.erase(chosen);
+    }
+    return list;
+  }
   const auto first = schema.contains("prefixItems") ? schema["prefixItems"].size() : 0;
   const bool ends = first > 0 && schema["items"] == false;
   const auto least = schema.value("minItems", std::size_t{0});
@@ -268,16 +312,25 @@ OrderedJson RandomSchema::array_instance(const OrderedJson& schema, int depth) {
 }
 
 OrderedJson RandomSchema::object_instance(const OrderedJson& schema, int depth) {
+  const auto& properties = schema["properties"];
+  const auto& required = schema["required"];
+  std::set<std::string> chosen(required.begin(), required.end());
+  const auto most = schema.value("maxProperties", std::size_t{100});
+  const auto least = schema.value("minProperties", std::size_t{0});
+  for (const auto& [name, property] : properties.items()) {
+    if (depth < 6 && dice_(2) == 0 && chosen.size() < most) chosen.insert(name);
+  }
+  for (const auto& [name, property] : properties.items()) {
+    if (chosen.size() < least) chosen.insert(name);
+  }
   OrderedJson object = OrderedJson::object();
-  for (const auto& [name, property] : schema["properties"].items()) {
-    const auto& required = schema["required"];
-    const bool needed = std::find(required.begin(), required.end(), name) != required.end();
-    if (needed || (depth < 6 && dice_(2) == 0)) object[name] = instance(property, depth + 1);
+  for (const auto& [name, property] : properties.items()) {
+    if (chosen.contains(name)) object[name] = instance(property, depth + 1);
   }
-  if (schema.contains("additionalProperties") && schema["additionalProperties"] != false && depth < 6 &&
-      dice_(2) == 0) {
+  const bool open = schema.contains("additionalProperties") && schema["additionalProperties"] != false;
+  const bool wanted = depth < 6 && dice_(2) == 0 && chosen.size() < most;
+  if (open && (wanted || chosen.size() < least))
     object["another"] = instance(schema["additionalProperties"], depth + 1);
-  }
   return object;
 }
 
