@@ -413,8 +413,8 @@ void SchemaCompiler::add_properties(const SchemaList& members, ObjectMachine& ma
     if (properties == nullptr) continue;
     for (const auto& name : properties->keys) add(name);
   }
-  for (const auto* name : in_order) add(*name);
   for (const auto& name : listed) add(name);
+  for (const auto* name : in_order) add(*name);
 }
 
 /// What names that are not declared must be. Nullopt: anything.
