@@ -78,12 +78,15 @@ const Json& nothing() {
   return kNothing;
 }
 
-/// What matches one text.
-PatternDfa exact_text(std::string_view text, Budget& budget) {
+/// What matches one of these texts and nothing else.
+PatternDfa exact_texts(const std::vector<std::string>& texts, Budget& budget) {
   std::string pattern;
-  for (const char c : text) {
-    if (std::string_view("^$\\.*+?()[]{}|/").find(c) != std::string_view::npos) pattern += '\\';
-    pattern += c;
+  for (const auto& text : texts) {
+    if (&text != &texts.front()) pattern += '|';
+    for (const char c : text) {
+      if (std::string_view("^$\\.*+?()[]{}|/").find(c) != std::string_view::npos) pattern += '\\';
+      pattern += c;
+    }
   }
   return {parse_pattern(pattern), PatternDfa::Match::whole, budget};
 }
@@ -454,7 +457,7 @@ MachineId SchemaCompiler::other_key(const NameRule& rule, const std::vector<std:
   if (!dfa && least.second == nullptr && most.second == nullptr) return kNone;
   try {
     if (!dfa) dfa = PatternDfa(parse_pattern(""), PatternDfa::Match::part, budget_);
-    for (const auto& name : names) dfa = difference(*dfa, exact_text(name, budget_), budget_);
+    if (!names.empty()) dfa = difference(*dfa, exact_texts(names, budget_), budget_);
   } catch (const PatternError& error) {
     throw SchemaError(rule.keyword->path(), error.what());
   }

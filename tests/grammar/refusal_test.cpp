@@ -176,6 +176,16 @@ TEST(Refusal, HostileSchemasAreBounded) {
   for (int i = 0; i < 20'000; ++i)
     properties += (i == 0 ? "\"p" : ",\"p") + std::to_string(i) + R"(":{"type":"null"})";
   expect_bounded(properties + "}}", "properties");
+  expect_bounded(properties + R"(},"minProperties":9000,"maxProperties":11000})",
+                 "properties that are counted");
+  expect_bounded(properties + R"(},"additionalProperties":true,"propertyNames":{"pattern":"^p"}})",
+                 "properties with a rule for names");
+  std::string together = R"({"type":"string","allOf":[)";
+  for (int i = 0; i < 40; ++i)
+    together +=
+        std::string(i == 0 ? "" : ",") + R"({"pattern":"(a|b)*a(a|b){)" + std::to_string(i) + R"(}"})";
+  expect_bounded(together + "]}", "patterns together");
+  expect_bounded(R"({"pattern":"^)" + repeated("(?!.*a.{9}b)", 16) + R"(c"})", "look-ahead");
   std::string product = R"({"allOf":[)";
   for (int i = 0; i < 30; ++i)
     product += std::string(i == 0 ? "" : ",") + R"({"anyOf":[{"minimum":1},{"maximum":5}]})";
