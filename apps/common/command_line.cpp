@@ -75,6 +75,17 @@ void check_command(const CLI::App& app, int argc, char** argv) {
   throw UsageError(fmt::format("{}; expected one of {}; see {} --help", what, known, app.get_name()));
 }
 
+/// What the option of "...: --name = value" takes, to be appended; empty if there is none.
+std::string expected_of(std::string_view what, const std::vector<CLI::App*>& chosen) {
+  const auto begin = what.find("--");
+  const auto end = what.find(" = ", std::min(begin, what.size()));
+  if (end == std::string_view::npos || chosen.empty()) return {};
+  const auto* option = chosen.front()->get_option_no_throw(std::string(what.substr(begin, end - begin)));
+  if (option == nullptr) return {};
+  const bool is_signed = option->get_type_name() == "INT";
+  return fmt::format("; expected a whole number from 0 to {}", is_signed ? INT32_MAX : UINT32_MAX);
+}
+
 }  // namespace
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
@@ -92,8 +103,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     const auto chosen = app.get_subcommands();
     std::string what = error.what();
     // All that is left of whole numbers here is that they are too large for their type.
-    if (error.get_name() == "ConversionError" && what.find(" = ") != std::string::npos)
-      what += "; the number is too large for this option";
+    if (error.get_name() == "ConversionError") what += expected_of(what, chosen);
     throw UsageError(fmt::format("{}; see {}{} --help", what, app.get_name(),
                                  chosen.empty() ? "" : " " + chosen.front()->get_name()));
   }

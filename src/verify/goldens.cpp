@@ -16,8 +16,11 @@ namespace {
 
 /// The ids of a field of a case. Throws Error for what is no id of any vocabulary.
 std::vector<std::int32_t> read_ids(const nlohmann::json& json, std::string_view field) {
+  const auto& list = json.at(field);
+  if (!list.is_array())
+    throw Error(fmt::format("{}: expected a list of token ids, found {}", field, list.dump()));
   std::vector<std::int32_t> ids;
-  for (const auto& value : json.at(field)) {
+  for (const auto& value : list) {
     if (!value.is_number_integer() || value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
       throw Error(fmt::format("{}[{}]: expected a token id, found {}", field, ids.size(), value.dump()));
     }

@@ -50,13 +50,17 @@ TEST_F(GoldensTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal("[]"), HasSubstr("no golden file"));
   EXPECT_THAT(refusal(R"({"cases": []})"), HasSubstr("no cases"));
   EXPECT_THAT(refusal(R"({"cases": [{"ids": [1]}]})"), HasSubstr("no golden file"));
-  EXPECT_THAT(refusal(R"({"cases": [{"ids": "1", "last_logits": [1]}]})"), HasSubstr("no golden file"));
+  EXPECT_THAT(refusal(R"({"cases": [{"ids": "1", "last_logits": [1]}]})"),
+              HasSubstr("case 0: ids: expected a list of token ids, found \"1\""));
   EXPECT_THAT(refusal(R"({"cases": [{"ids": [], "last_logits": [1]}]})"), HasSubstr("case 0 has no ids"));
   EXPECT_THAT(refusal(R"({"cases": [{"ids": [1], "last_logits": []}]})"), HasSubstr("no logits"));
   EXPECT_THAT(refusal(R"({"prompts": [{"ids": [1], "top20_ids": [1], "top20_logits": [1, 2]}]})"),
               HasSubstr("2 logits for 1 ids"));
   EXPECT_THAT(refusal(R"({"cases": [{"ids": [10], "last_logits": [1]}]})"), HasSubstr("id 10"));
-  EXPECT_THAT(refusal(R"({"cases": [{"ids": [-1], "last_logits": [1]}]})"), HasSubstr("id -1"));
+  for (const std::string id : {"-1", "1.5", "4294967297", "\"1\""}) {
+    EXPECT_THAT(refusal(R"({"cases": [{"ids": [1, )" + id + R"(], "last_logits": [1]}]})"),
+                HasSubstr("case 0: ids[1]: expected a token id, found " + id));
+  }
   EXPECT_THROW(read_goldens(folder_ / "missing.json", 10), Error);
 }
 
