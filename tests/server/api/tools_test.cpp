@@ -125,7 +125,7 @@ TEST(Tools, AStopStringWithinACallLeavesItUnfinished) {
       const auto choice = served.answer(kChat, body)["choices"][0];
       const auto joined = join(served.stream(kChat, body));
       EXPECT_EQ(choice["finish_reason"], whole ? "tool_calls" : "length") << stop;
-      EXPECT_EQ(joined.finish_reasons.front(), choice["finish_reason"]) << stop;
+      EXPECT_EQ(joined.finish_reasons.front(), choice["finish_reason"].get<std::string>()) << stop;
       EXPECT_EQ(choice["message"].contains("tool_calls"), whole) << stop;
       ASSERT_EQ(joined.calls.size(), 1U) << stop;
       EXPECT_EQ(joined.calls[0]["function"]["arguments"] == R"({"x":1})", whole) << stop;
