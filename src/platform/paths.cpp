@@ -37,7 +37,8 @@ std::filesystem::path default_model_path() {
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", place.lexically_normal().string());
   }
   throw Error(
-      fmt::format("the model that ships with inferno ({}) is not in any of {}; name a model with -m FILE",
+      fmt::format("the model that ships with inferno ({}) is not in any of {}; name a model with -m FILE or "
+                  "in INFERNO_MODEL",
                   kModelFile, tried));
 }
 
