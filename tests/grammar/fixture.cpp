@@ -95,6 +95,21 @@ bool accepts(const std::shared_ptr<const grammar::Grammar>& grammar, std::string
   return has_bit(allowed_by(*constraint, json_tokenizer().size()), json_tokenizer().end_tokens().front());
 }
 
+void check_schemas(const std::vector<SchemaCase>& cases) {
+  for (const auto& one : cases) {
+    std::shared_ptr<const grammar::Grammar> compiled;
+    try {
+      compiled = grammar::json_schema(one.schema);
+    } catch (const grammar::SchemaError& error) {
+      ADD_FAILURE() << one.schema << ": " << error.what();
+      continue;
+    }
+    for (const auto& text : one.taken) EXPECT_TRUE(accepts(compiled, text)) << one.schema << " <- " << text;
+    for (const auto& text : one.refused)
+      EXPECT_FALSE(accepts(compiled, text)) << one.schema << " <- " << text;
+  }
+}
+
 Walk random_walk(const std::shared_ptr<const grammar::Grammar>& grammar, const Tokenizer& tokenizer,
                  const std::shared_ptr<const grammar::Vocabulary>& vocabulary, std::size_t rows, Dice& dice,
                  std::size_t most_tokens) {

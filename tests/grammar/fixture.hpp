@@ -30,6 +30,14 @@ bool accepts(const std::shared_ptr<const grammar::Grammar>& grammar, std::string
 /// How many bytes of the text are allowed.
 std::size_t allowed_prefix(const std::shared_ptr<const grammar::Grammar>& grammar, std::string_view text);
 
+struct SchemaCase {
+  std::string schema;
+  std::vector<std::string> taken;
+  std::vector<std::string> refused;
+};
+/// Expects that each schema is understood, allows what is to be taken, and nothing of what is to be refused.
+void check_schemas(const std::vector<SchemaCase>& cases);
+
 struct Walk {
   std::string text;
   bool complete = false;
