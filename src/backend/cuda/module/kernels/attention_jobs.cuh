@@ -2,11 +2,12 @@
 
 #include "backend/cuda/module/kernels/attention_items.cuh"
 
-/// What workgroups of attend_tiles do: a bundle of tiles, one for each warp, and a split at a time.
+/// What workgroups of attend_tiles do: a bundle of tiles, one for each two warps, and a split at a time.
 namespace inferno::cuda {
 
-/// Tiles of a bundle, and warps of a workgroup.
+/// Tiles of a bundle, and warps for each of them.
 constexpr uint kBundle = 8;
+constexpr uint kTileWarps = 2;
 
 /// A tile: first token, tokens, position of the first, offset of the row's table.
 struct Tile {
@@ -19,12 +20,12 @@ struct Job {
   uint split, kv_head;
   uint block;    // of the cache
   uint seen;     // positions that any of the tiles sees
-  uint members;  // a bit for each warp
-  Tile tile;     // this warp's
+  uint members;  // a bit for each tile
+  Tile tiles[kBundle];
 };
 
-/// Finds a workgroup's jobs, one after the other; every warp does so by itself. (Asking for the next item's
-/// tiles and tables ahead costs registers that the scores need, and was 5 % slower.)
+/// Finds a workgroup's jobs, one after the other. One warp does so; between jobs what it knows stands in
+/// shared memory, because scores need the registers.
 class Jobs {
  public:
   __device__ Jobs(const AttentionGrid& grid, const uint* tables, const uint4* tiles)
@@ -33,29 +34,34 @@ class Jobs {
         tiles_(tiles),
         bundles_((grid.tiles + kBundle - 1) / kBundle),
         items_(grid.splits * grid.kv_heads * bundles_),
-        item_(blockIdx.x) {}
+        item_(blockIdx.x),
+        stride_(2 * (gridDim.x - 1 - blockIdx.x) + 1) {}
 
-  __device__ Job next() {
-    while (pending_ == 0) {
-      if (item_ >= items_) return {};
+  /// Writes the next job down, or that there is none.
+  __device__ void next(Job& job) {
+    while (pending_ == 0 && item_ < items_) {
       look();
-      item_ += gridDim.x;
+      // There and back again: what a later bundle sees of its last split is more, and every workgroup gets
+      // some of all. (Round after round in one direction, a quarter of the processors' time was idle.)
+      item_ += stride_;
+      stride_ = 2 * gridDim.x - stride_;
     }
-    const uint leader = __ffs(static_cast<int>(pending_)) - 1;
+    const bool valid = pending_ != 0;
+    const uint leader = valid ? __ffs(static_cast<int>(pending_)) - 1 : 0;
     const uint block = __shfl_sync(kAllLanes, block_, leader);
     const bool mine = (pending_ >> lane_index() & 1U) != 0 && block_ == block;
-    Job job{true,
-            split_,
-            kv_head_,
-            block,
-            __reduce_max_sync(kAllLanes, mine ? seen_ : 0U),
-            __ballot_sync(kAllLanes, mine),
-            {}};
-    pending_ &= ~job.members;
-    const uint warp = threadIdx.x / kWarp;
-    job.tile = {__shfl_sync(kAllLanes, tile_.token, warp), __shfl_sync(kAllLanes, tile_.tokens, warp),
-                __shfl_sync(kAllLanes, tile_.position, warp), __shfl_sync(kAllLanes, tile_.table, warp)};
-    return job;
+    const uint seen = __reduce_max_sync(kAllLanes, mine ? seen_ : 0U);
+    const uint members = __ballot_sync(kAllLanes, mine);
+    pending_ &= ~members;
+    if (lane_index() < kBundle) job.tiles[lane_index()] = tile_;
+    if (lane_index() == 0) {
+      job.valid = valid;
+      job.split = split_;
+      job.kv_head = kv_head_;
+      job.block = block;
+      job.seen = seen;
+      job.members = members;
+    }
   }
 
  private:
@@ -83,6 +89,7 @@ class Jobs {
   const uint4* tiles_;
   uint bundles_;
   uint items_, item_;  // far below 2^32: there is little scratch for splits
+  uint stride_;        // to the next item
   uint split_ = 0, kv_head_ = 0;
   uint pending_ = 0;  // tiles of the item that still have to be done
   // Of the lane's tile.

@@ -1,11 +1,15 @@
 // Attention of prompts, for heads of 64 and 128 elements and cache blocks of 256 positions, on the tensor
 // cores.
 //
-// A warp has a tile of tokens, sixteen of its query heads at a time, and one split: its 16 x 256 scores stay
-// in registers until they have become weights. Eight warps share the keys and values in shared memory; those
-// of the next item are copied there meanwhile. Scores are exact integer products per block of 32 dimensions,
-// as are the sums of weights and values, so the result is that of the plain kernel. A weight of 15 bits goes
-// as two bytes: its products with a value are those of the lower byte plus 256 times those of the upper one.
+// A warp has half of a tile of tokens, eight of its query heads at a time, and one split: its 256 x 8 scores
+// stay in registers until they have become weights. Sixteen warps share the keys and values in shared memory;
+// those of the next item are copied there meanwhile. Positions are the rows of the products, then dimensions,
+// and queries always the columns. Scores are exact integer products per block of 32 dimensions, as are the
+// sums of weights and values, so the result is that of the plain kernel. A weight of 15 bits goes as two
+// bytes: its products with a value are those of the lower byte plus 256 times those of the upper one.
+//
+// (Sixteen queries in a warp, as rows, need half as many loads from shared memory, but twice the registers:
+// eight warps on a multiprocessor, whose instructions waited for each other half of the time.)
 
 #include "backend/cuda/module/kernels/attention.hpp"
 #include "backend/cuda/module/kernels/attention_jobs.cuh"
@@ -16,34 +20,37 @@ namespace {
 
 using gpu::AttendConstants;
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreads = kBundle * kTileWarps * kWarp;
 constexpr uint kWarps = kThreads / kWarp;
-static_assert(kWarps == kBundle);
 constexpr uint kSplit = arith::kSplit;
-constexpr uint kQueries = kMmaRows;
-constexpr uint kScoreTiles = kSplit / kMmaTokens;
-constexpr uint kChunkTiles = arith::kBlock / kMmaTokens;  // score tiles of a product of weights and values
+constexpr uint kQueries = kMmaTokens;
+constexpr uint kScoreTiles = kSplit / kMmaRows;
+constexpr uint kChunkTiles = arith::kBlock / kMmaRows;  // score tiles of a product of weights and values
 constexpr uint kChunks = kSplit / arith::kBlock;
-static_assert(kThreads == kSplit);
+static_assert(kThreads == 2 * kSplit);
 constexpr uint kGroups = 132;  // workgroups: what is in shared memory leaves room for one on a multiprocessor
 constexpr float kMinusInfinity = -__builtin_huge_valf();
 
 /// What is copied of a cache block's head. Chunks of 16 bytes are exclusive-ored, so that what a warp reads
 /// or writes at once lies in different banks.
 template <uint kBlocks>
-struct alignas(16) Copied {
+struct alignas(256) Copied {
   static constexpr uint kDim = kBlocks * arith::kBlock;
   std::byte keys[kSplit * kDim];  // [position][chunk, by key_swizzle]
   float key_scales[kSplit][kBlocks];
-  float value_scales[kBlocks][kSplit];  // 0 behind the last position
+  float value_scales[kBlocks][kSplit];  // at scale_place; 0 behind the last position
 };
 
+constexpr uint kJobs = 3;  // known at a time: this one, the one that is copied, and the one that is found
+
 template <uint kBlocks>
-struct alignas(16) Shared {
+struct alignas(256) Shared {
   static constexpr uint kDim = kBlocks * arith::kBlock;
   Copied<kBlocks> copied[2];
   std::byte values[kSplit * kDim];  // of the next item: [position][chunk, by value_swizzle]
   std::byte turned[kDim * kSplit];  // of this one: [dimension][position, in the order of the products]
+  Job jobs[kJobs];
+  alignas(Jobs) std::byte finder[kWarp][sizeof(Jobs)];
 };
 
 template <uint kBlocks>
@@ -55,30 +62,40 @@ template <uint kBlocks>
 __device__ uint value_swizzle(uint position) {
   return position / 2 * 2 % (kBlocks * 2);
 }
+/// Positions g and g + 8 of sixteen, whose weights one lane makes, stand side by side.
+__device__ uint scale_place(uint position) {
+  return position / 16 * 16 + position % 8 * 2 + position / 8 % 2;
+}
 __device__ uint turned_swizzle(uint dim) {
   return (dim / 4 + dim % 4 * 2) % 8;
 }
 
-/// d += a b with unsigned a (weights) and signed b (values).
-__device__ void mma_u8s8(const uint (&a)[4], uint b0, uint b1, int (&d)[4]) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+/// d += a b with signed a (values) and unsigned b (weights).
+__device__ void mma_s8u8(const uint (&a)[4], const uint (&b)[2], int (&d)[4]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-/// The same with signed a.
-__device__ void mma_s8s8(const uint (&a)[4], uint b0, uint b1, int (&d)[4]) {
+/// The same with signed b.
+__device__ void mma_s8s8(const uint (&a)[4], const uint (&b)[2], int (&d)[4]) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/// An 8 by 8 matrix of 16-bit values, of which a lane has 2 (l % 4) and one further of row l / 4, turned.
+__device__ uint turn_matrix(uint two) {
+  uint turned;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(two));
+  return turned;
 }
 
 /// Copies four bytes ahead, or zeros.
 __device__ void copy_or_clear(void* target, const void* source, bool copies) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
-                   static_cast<uint>(__cvta_generic_to_shared(target))),
-               "l"(source), "r"(copies ? 4 : 0)
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(target)), "l"(source),
+               "r"(copies ? 4 : 0)
                : "memory");
 }
 
@@ -111,11 +128,13 @@ __device__ void fetch(Shared<kBlocks>& shared, Copied<kBlocks>& copied, const Ca
     copy_ahead<16>(shared.values + position * kDim + (chunk ^ value_swizzle<kBlocks>(position)) * kChunk,
                    head.values() + i * kChunk);
   }
-  const uint i = threadIdx.x;
-  if (i < seen) copy_ahead<kBlocks * 4>(copied.key_scales[i], head.key_scales() + i * kBlocks);
+  const uint i = threadIdx.x % kSplit;
+  const uint side = threadIdx.x / kSplit;
+  if (side == 0 && i < seen) copy_ahead<kBlocks * 4>(copied.key_scales[i], head.key_scales() + i * kBlocks);
 #pragma unroll
-  for (uint b = 0; b < kBlocks; ++b) {
-    copy_or_clear(&copied.value_scales[b][i], head.value_scales() + i * kBlocks + b, i < seen);
+  for (uint half = 0; half < kBlocks; half += 2) {
+    const uint b = half + side;
+    copy_or_clear(&copied.value_scales[b][scale_place(i)], head.value_scales() + i * kBlocks + b, i < seen);
   }
 }
 
@@ -153,14 +172,22 @@ __device__ void turn_values(Shared<kBlocks>& shared, uint seen) {
   }
 }
 
-/// Sixteen query heads of a tile over a split. A lane has queries g = lane / 4 and g + 8, of each eight
-/// positions those at 2 (lane % 4) and one further.
-template <uint kBlocks>
+/// What queries see of a split.
+enum class View {
+  kAll,   // each of them all of it
+  kSome,  // not all, and there are no NaN among the values' scales
+  kAnything
+};
+
+/// Eight query heads of a tile over a split. A lane has queries 2 (lane % 4) and one further, of each sixteen
+/// positions those at g = lane / 4 and g + 8.
+template <uint kBlocks, View kView>
 struct Queries {
+  static constexpr bool kAll = kView == View::kAll;
   static constexpr uint kDim = kBlocks * arith::kBlock;
   uint most;                // positions that any of the queries sees
   uint tiles[2][2];         // [query][position of two]: those of tiles before this one are seen
-  float p[kScoreTiles][4];  // scores, then their exponentials
+  float p[kScoreTiles][4];  // scores, then their exponentials: [2 position of two + query]
 
   /// `positions`: those that the lane's queries see.
   __device__ Queries(const uint (&positions)[2]) {
@@ -169,51 +196,57 @@ struct Queries {
     for (uint r = 0; r < 2; ++r)
 #pragma unroll
       for (uint i = 0; i < 2; ++i) {
-        tiles[r][i] = (positions[r] + kMmaTokens - 1 - lane_index() % 4 * 2 - i) / kMmaTokens;
+        tiles[r][i] = (positions[r] + kMmaRows - 1 - lane_index() / 4 - i * 8) / kMmaRows;
       }
   }
 
-  __device__ bool seen(uint tile, uint i) const { return tile < tiles[i / 2][i % 2]; }
+  /// Whether anybody sees anything from this chunk on.
+  __device__ bool needed(uint chunk) const { return kAll || chunk * arith::kBlock < most; }
+  __device__ bool seen(uint tile, uint i) const { return kAll || tile < tiles[i % 2][i / 2]; }
 
-  __device__ __forceinline__ void score(const Copied<kBlocks>& copied, const uint (&a)[kBlocks][4],
+  /// The largest of what the lanes have for each of two queries.
+  static __device__ __forceinline__ void reduce(float (&largest)[2]) {
+#pragma unroll
+    for (uint lanes = 4; lanes < kWarp; lanes *= 2)
+#pragma unroll
+      for (float& value : largest) value = larger_or_nan(value, __shfl_xor_sync(kAllLanes, value, lanes));
+  }
+
+  __device__ __forceinline__ void score(const Copied<kBlocks>& copied, const uint (&queries)[kBlocks][2],
                                         const float (&query_scales)[2][kBlocks]) {
     const uint lane = lane_index();
-    const uint row = lane % 8;
+    const uint row = lane % kMmaRows;
     // Eight positions on, chunks stand as they do here.
-    const std::byte* keys[kBlocks / 2];
+    const uint keys =
+        shared_address(copied.keys + row * kDim + (lane / kMmaRows ^ key_swizzle<kBlocks>(row)) * kChunk);
+    const float* key_scales = copied.key_scales[lane / 4];
 #pragma unroll
-    for (uint b = 0; b < kBlocks; b += 2) {
-      keys[b / 2] = copied.keys + row * kDim + ((2 * b + lane / 8) ^ key_swizzle<kBlocks>(row)) * kChunk;
-    }
-    const float* key_scales = copied.key_scales[lane % 4 * 2];
+    for (uint chunk = 0; chunk < kChunks; ++chunk) {
+      if (!needed(chunk)) {
 #pragma unroll
-    for (uint two = 0; two < kScoreTiles; two += 2) {
-      if (two * kMmaTokens >= most) {
+        for (uint n = 0; n < kChunkTiles; ++n)
 #pragma unroll
-        for (uint i = 0; i < 4; ++i) p[two][i] = p[two + 1][i] = kMinusInfinity;
+          for (float& value : p[chunk * kChunkTiles + n]) value = kMinusInfinity;
         continue;
       }
 #pragma unroll
-      for (uint n = two; n < two + 2; ++n) {
+      for (uint n = chunk * kChunkTiles; n < (chunk + 1) * kChunkTiles; ++n) {
         float scales[2][kBlocks];
 #pragma unroll
-        for (uint i = 0; i < 2; ++i)
-          load_floats<kBlocks>(key_scales + (n * kMmaTokens + i) * kBlocks, scales[i]);
+        for (uint i = 0; i < 2; ++i) {
+          load_floats<kBlocks>(key_scales + (n * kMmaRows + i * 8) * kBlocks, scales[i]);
+        }
         float sums[4] = {};
 #pragma unroll
-        for (uint b = 0; b < kBlocks; b += 2) {
-          uint words[4];  // of two blocks
-          load_matrices(keys[b / 2] + n * kMmaTokens * kDim, words);
+        for (uint b = 0; b < kBlocks; ++b) {
+          uint words[4];
+          load_matrices((keys ^ 2 * b * kChunk) + n * kMmaRows * kDim, words);
+          int dots[4];
+          mma_s8(words, queries[b], kDotStart, dots);
 #pragma unroll
-          for (uint j = 0; j < 2; ++j) {
-            const uint key[2] = {words[2 * j], words[2 * j + 1]};
-            int dots[4];
-            mma_s8(a[b + j], key, kDotStart, dots);
-#pragma unroll
-            for (uint i = 0; i < 4; ++i) {
-              const float scaled = multiply(dot_to_float(dots[i]), scales[i % 2][b + j]);
-              sums[i] = add(sums[i], multiply(scaled, query_scales[i / 2][b + j]));
-            }
+          for (uint i = 0; i < 4; ++i) {
+            const float scaled = multiply(dot_to_float(dots[i]), scales[i / 2][b]);
+            sums[i] = add(sums[i], multiply(scaled, query_scales[i % 2][b]));
           }
         }
 #pragma unroll
@@ -228,22 +261,21 @@ struct Queries {
                                                float (&poison)[2]) {
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
-      float largest = kMinusInfinity;
+      maximum[r] = kMinusInfinity;
 #pragma unroll
       for (uint n = 0; n < kScoreTiles; ++n) {
-        largest = larger_or_nan(largest, p[n][2 * r]);
-        largest = larger_or_nan(largest, p[n][2 * r + 1]);
+        maximum[r] = larger_or_nan(maximum[r], p[n][r]);
+        maximum[r] = larger_or_nan(maximum[r], p[n][2 + r]);
       }
-      largest = larger_or_nan(largest, __shfl_xor_sync(kAllLanes, largest, 1));
-      maximum[r] = larger_or_nan(largest, __shfl_xor_sync(kAllLanes, largest, 2));
     }
-    // Partial sum j is of positions j, j + 32, ...: the lane has 8 (n % 4) + 2 (lane % 4) and one further.
+    reduce(maximum);
+    // Partial sum j is of positions j, j + 32, ...: the lane has 16 (n % 2) + lane / 4 and eight further.
     // What stands under one condition goes through the processor side by side.
     float partial[2][kChunkTiles][2] = {};
 #pragma unroll
     for (uint chunk = 0; chunk < kChunks; ++chunk) {
       auto* tile = &p[chunk * kChunkTiles];
-      if (chunk * arith::kBlock >= most) {
+      if (!needed(chunk)) {
 #pragma unroll
         for (uint n = 0; n < kChunkTiles; ++n)
 #pragma unroll
@@ -254,112 +286,96 @@ struct Queries {
       for (uint n = 0; n < kChunkTiles; ++n)
 #pragma unroll
         for (uint i = 0; i < 4; ++i) {
-          const float value = exponential_of_negative(arith::subtract(tile[n][i], maximum[i / 2]));
+          const float value = exponential_of_negative(arith::subtract(tile[n][i], maximum[i % 2]));
           tile[n][i] = seen(chunk * kChunkTiles + n, i) ? value : 0.0F;
-          float& sum = partial[i / 2][n][i % 2];
+          float& sum = partial[i % 2][n][i / 2];
           sum = add(sum, tile[n][i]);
         }
     }
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
-      float sums[2];
+      const auto& of = partial[r];
+      float sum = add(add(of[0][0], of[1][0]), add(of[0][1], of[1][1]));  // 16 apart, then 8
 #pragma unroll
-      for (uint i = 0; i < 2; ++i) {
-        const auto& of = partial[r];
-        sums[i] = add(add(of[0][i], of[2][i]), add(of[1][i], of[3][i]));  // 16 apart, then 8
-        sums[i] = add(sums[i], __shfl_xor_sync(kAllLanes, sums[i], 2));   // 4
-        sums[i] = add(sums[i], __shfl_xor_sync(kAllLanes, sums[i], 1));   // 2
+      for (uint lanes = kWarp / 2; lanes >= 4; lanes /= 2) {  // 4, 2, 1
+        sum = add(sum, __shfl_xor_sync(kAllLanes, sum, lanes));
       }
       poison[r] = arith::subtract(maximum[r], maximum[r]);
-      denominator[r] = add(add(sums[0], sums[1]), poison[r]);
+      denominator[r] = add(sum, poison[r]);
     }
   }
 
-  /// Exponential times value scale of block b. kCareful: scales of positions that a query does not see may be
-  /// NaN.
-  template <bool kCareful>
+  /// Exponential times value scale of block b. The scale of a position that a query does not see may be NaN.
   __device__ __forceinline__ void weigh(const float* value_scales, uint n, float (&weights)[4]) const {
-    const auto scale = *reinterpret_cast<const float2*>(value_scales + n * kMmaTokens);
+    const auto scale = *reinterpret_cast<const float2*>(value_scales + n * kMmaRows);
 #pragma unroll
     for (uint i = 0; i < 4; ++i) {
-      weights[i] = multiply(p[n][i], i % 2 == 0 ? scale.x : scale.y);
-      if (kCareful && !seen(n, i)) weights[i] = 0.0F;
+      weights[i] = multiply(p[n][i], i < 2 ? scale.x : scale.y);
+      if (kView == View::kAnything && !seen(n, i)) weights[i] = 0.0F;
     }
   }
 
-  /// Outputs of block b: `low` + 256 `high`, and what one step of them is worth.
-  template <bool kCareful>
+  /// Outputs of block b: `low` + 256 `high`, and what one step of them is worth. A lane has dimensions
+  /// lane / 4 and eight further of each sixteen: [2 dimension of two + query].
   __device__ __forceinline__ void sum_values(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied,
                                              uint b, int (&low)[kChunkTiles][4], int (&high)[kChunkTiles][4],
                                              float (&scale)[2]) const {
     const uint lane = lane_index();
-    const float* value_scales = copied.value_scales[b] + lane % 4 * 2;
+    const float* value_scales = copied.value_scales[b] + lane / 4 * 2;
     float largest[2] = {0.0F, 0.0F};
 #pragma unroll
     for (uint chunk = 0; chunk < kChunks; ++chunk) {
-      if (chunk * arith::kBlock >= most) continue;
+      if (!needed(chunk)) continue;
 #pragma unroll
       for (uint n = 0; n < kChunkTiles; ++n) {
         float weights[4];
-        weigh<kCareful>(value_scales, chunk * kChunkTiles + n, weights);
+        weigh(value_scales, chunk * kChunkTiles + n, weights);
 #pragma unroll
-        for (uint i = 0; i < 4; ++i) largest[i / 2] = larger_or_nan(largest[i / 2], fabsf(weights[i]));
+        for (uint i = 0; i < 4; ++i) largest[i % 2] = larger_or_nan(largest[i % 2], fabsf(weights[i]));
       }
     }
+    reduce(largest);
     float inverse[2];
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
-      largest[r] = larger_or_nan(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 1));
-      largest[r] = larger_or_nan(largest[r], __shfl_xor_sync(kAllLanes, largest[r], 2));
       const uint bits = arith::magnitude_bits(largest[r]);
       scale[r] = arith::block_scale(bits, arith::kWeightStep);
       inverse[r] = arith::block_inverse(bits, arith::kWeightLevels);
     }
-    const uint matrix = lane / 8;
-    const std::byte* rows[kChunkTiles / 2];
-    uint swizzles[kChunkTiles / 2];
+    uint values[kChunkTiles];
 #pragma unroll
-    for (uint n = 0; n < kChunkTiles; n += 2) {
-      const uint dim = b * arith::kBlock + (n + matrix / 2) * kMmaTokens + lane % 8;
-      rows[n / 2] = shared.turned + dim * kSplit;
-      swizzles[n / 2] = (matrix % 2 ^ turned_swizzle(dim)) * kChunk;
+    for (uint n = 0; n < kChunkTiles; ++n) {
+      const uint dim = b * arith::kBlock + n * kMmaRows + lane % kMmaRows;
+      values[n] =
+          shared_address(shared.turned + dim * kSplit + (lane / kMmaRows ^ turned_swizzle(dim)) * kChunk);
     }
 #pragma unroll
     for (uint chunk = 0; chunk < kChunks; ++chunk) {
-      if (chunk * arith::kBlock >= most) continue;
+      if (!needed(chunk)) continue;
       // A weight is negative only if a scale is: two's complement keeps the bytes' sum true modulo 2^16, and
-      // the upper byte is taken as signed. Two tiles' weights of a query are four bytes next to each other.
-      uint low_bytes[4], high_bytes[4];
+      // the upper byte is taken as signed.
+      uint low_bytes[2], high_bytes[2];
 #pragma unroll
-      for (uint half = 0; half < 2; ++half) {
-        uint pairs[2][2];  // [query][tile]: lower bytes of two weights, then the upper ones
+      for (uint n = 0; n < kChunkTiles; ++n) {
+        float weights[4];
+        weigh(value_scales, chunk * kChunkTiles + n, weights);
+        uint bits[4];  // what is rounded stands in the low 16 bits
 #pragma unroll
-        for (uint t = 0; t < 2; ++t) {
-          float weights[4];
-          weigh<kCareful>(value_scales, chunk * kChunkTiles + half * 2 + t, weights);
-          uint bits[4];  // what is rounded stands in the low 16 bits
-#pragma unroll
-          for (uint i = 0; i < 4; ++i) {
-            bits[i] = __float_as_uint(add(multiply(weights[i], inverse[i / 2]), arith::kRounder));
-          }
-          pairs[0][t] = __byte_perm(bits[0], bits[1], 0x5140);
-          pairs[1][t] = __byte_perm(bits[2], bits[3], 0x5140);
+        for (uint i = 0; i < 4; ++i) {
+          bits[i] = __float_as_uint(add(multiply(weights[i], inverse[i % 2]), arith::kRounder));
         }
-#pragma unroll
-        for (uint r = 0; r < 2; ++r) {
-          low_bytes[2 * half + r] = __byte_perm(pairs[r][0], pairs[r][1], 0x5410);
-          high_bytes[2 * half + r] = __byte_perm(pairs[r][0], pairs[r][1], 0x7632);
-        }
+        // Of two queries at one position; turned: of query lane / 4 at 2 (lane % 4) and one further of eight.
+        const uint near = turn_matrix(__byte_perm(bits[0], bits[1], 0x5410));
+        const uint far = turn_matrix(__byte_perm(bits[2], bits[3], 0x5410));
+        low_bytes[n] = __byte_perm(near, far, 0x6420);
+        high_bytes[n] = __byte_perm(near, far, 0x7531);
       }
 #pragma unroll
-      for (uint n = 0; n < kChunkTiles; n += 2) {
+      for (uint n = 0; n < kChunkTiles; ++n) {
         uint words[4];
-        load_matrices(rows[n / 2] + (2 * chunk * kChunk ^ swizzles[n / 2]), words);
-#pragma unroll
-        for (uint j = 0; j < 2; ++j) {
-          mma_u8s8(low_bytes, words[2 * j], words[2 * j + 1], low[n + j]);
-          mma_s8s8(high_bytes, words[2 * j], words[2 * j + 1], high[n + j]);
-        }
+        load_matrices(values[n] ^ 2 * chunk * kChunk, words);
+        mma_s8u8(words, low_bytes, low[n]);
+        mma_s8s8(words, high_bytes, high[n]);
       }
     }
   }
@@ -367,84 +383,122 @@ struct Queries {
 
 /// Where the results of a lane's two queries go, and whether they are wanted.
 struct Results {
-  std::size_t at[2];  // [T'][H][max_splits]
+  uint at[2];  // [T'][H][max_splits]; far below 2^32: there is little scratch
   bool wanted[2];
 };
 
-template <uint kBlocks, bool kCareful>
+template <uint kBlocks, View kView>
 __device__ __forceinline__ void write_outputs(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied,
-                                              const Queries<kBlocks>& queries, const float (&poison)[2],
-                                              const Results& results, float* outputs) {
+                                              const Queries<kBlocks, kView>& queries,
+                                              const float (&poison)[2], const Results& results,
+                                              float* outputs) {
 #pragma unroll 1
   for (uint b = 0; b < kBlocks; ++b) {
     int low[kChunkTiles][4] = {};
     int high[kChunkTiles][4] = {};
     float scale[2];
-    queries.template sum_values<kCareful>(shared, copied, b, low, high, scale);
+    queries.sum_values(shared, copied, b, low, high, scale);
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
       if (!results.wanted[r]) continue;
       const float step = add(scale[r], poison[r]);
       float* out =
-          outputs + results.at[r] * Queries<kBlocks>::kDim + b * arith::kBlock + lane_index() % 4 * 2;
+          outputs + std::size_t{results.at[r]} * Shared<kBlocks>::kDim + b * arith::kBlock + lane_index() / 4;
 #pragma unroll
-      for (uint n = 0; n < kChunkTiles; ++n) {
-        const auto value = [&](uint i) {
-          return multiply(arith::to_float(low[n][2 * r + i] + high[n][2 * r + i] * 256), step);
-        };
-        *reinterpret_cast<float2*>(out + n * kMmaTokens) = make_float2(value(0), value(1));
-      }
+      for (uint n = 0; n < kChunkTiles; ++n)
+#pragma unroll
+        for (uint i = 0; i < 2; ++i) {
+          const int sum = low[n][2 * i + r] + high[n][2 * i + r] * 256;
+          out[n * kMmaRows + i * 8] = multiply(arith::to_float(sum), step);
+        }
     }
   }
+}
+
+/// Eight query heads as the products' columns.
+template <uint kBlocks>
+struct Columns {
+  uint words[kBlocks][2];
+  float scales[2][kBlocks];  // of the lane's two queries
+};
+
+/// The query heads of a tile's tokens that belong to a KV head and see something of a split.
+struct TileQueries {
+  uint token, position;  // of the tile's first token
+  uint group, first_head, heads;
+  uint first, count;  // those before the first see nothing
+
+  __device__ TileQueries(const Job& job, const AttendConstants& c) {
+    const Tile& tile = job.tiles[threadIdx.x / (kTileWarps * kWarp)];
+    token = tile.token;
+    position = tile.position;
+    group = c.heads / c.kv_heads;
+    first_head = job.kv_head * group;
+    heads = c.heads;
+    const uint begin = job.split * kSplit;
+    first = (begin > position ? begin - position : 0) * group + threadIdx.x / kWarp % kTileWarps * kQueries;
+    count = tile.tokens * group;
+  }
+  /// [T][H]
+  __device__ uint head(uint query) const {
+    return (token + query / group) * heads + first_head + query % group;
+  }
+};
+
+/// (Not inlined: three of them in one function spill what they share.)
+template <uint kBlocks, View kView>
+__device__ __noinline__ void attend(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied,
+                                    const Columns<kBlocks>& columns, const uint (&positions)[2],
+                                    const Results& results, float2* statistics, float* outputs) {
+  Queries<kBlocks, kView> queries(positions);
+  queries.score(copied, columns.words, columns.scales);
+  float maximum[2], denominator[2], poison[2];
+  queries.exponentiate(maximum, denominator, poison);
+#pragma unroll
+  for (uint r = 0; r < 2; ++r) {
+    if (lane_index() < 4 && results.wanted[r]) {
+      statistics[results.at[r]] = make_float2(maximum[r], denominator[r]);
+    }
+  }
+  write_outputs(shared, copied, queries, poison, results, outputs);
 }
 
 template <uint kBlocks>
 __device__ void attend_tile(const Shared<kBlocks>& shared, const Copied<kBlocks>& copied, const Job& job,
                             bool careful, const std::int8_t* query_quants, const float* query_scales,
                             float2* statistics, float* outputs, const AttendConstants& c) {
-  constexpr uint kDim = Shared<kBlocks>::kDim;
-  const Tile& tile = job.tile;
+  const TileQueries tile(job, c);
   const uint lane = lane_index();
-  const uint group = c.heads / c.kv_heads;
-  const uint begin = job.split * kSplit;
-  // Query heads of tokens before the split see nothing of it.
-  const uint skipped = begin > tile.position ? begin - tile.position : 0;
-  const uint all = tile.tokens * group;
-  for (uint first = skipped * group; first < all; first += kQueries) {
-    uint a[kBlocks][4];
-    float scales[2][kBlocks];
+  for (uint first = tile.first; first < tile.count; first += kTileWarps * kQueries) {
+    // Of the products' columns a lane loads number lane / 4, and gets the results of 2 (lane % 4) and one
+    // further.
+    Columns<kBlocks> columns;
+    const std::size_t loaded = tile.head(min(first + lane / 4, tile.count - 1));
+    const auto* quants =
+        reinterpret_cast<const uint*>(query_quants + loaded * Shared<kBlocks>::kDim) + lane % 4;
+#pragma unroll
+    for (uint b = 0; b < kBlocks; ++b) {
+      columns.words[b][0] = quants[b * 8];
+      columns.words[b][1] = quants[b * 8 + 4];
+    }
     uint positions[2];
     Results results;
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
-      const uint query = min(first + lane / 4 + r * 8, all - 1);
-      results.wanted[r] = first + lane / 4 + r * 8 < all;
-      positions[r] = min(kSplit, tile.position + query / group + 1 - begin);
-      const std::size_t head =
-          std::size_t{tile.token + query / group} * c.heads + job.kv_head * group + query % group;  // [T][H]
-      results.at[r] = (head - std::size_t{c.first_token} * c.heads) * c.max_splits + job.split;
-      const auto* words = reinterpret_cast<const uint*>(query_quants + head * kDim) + lane % 4;
-#pragma unroll
-      for (uint b = 0; b < kBlocks; ++b) {
-        a[b][r] = words[b * 8];
-        a[b][2 + r] = words[b * 8 + 4];
-      }
-      load_floats<kBlocks>(query_scales + head * kBlocks, scales[r]);
+      const uint place = first + lane % 4 * 2 + r;
+      const uint query = min(place, tile.count - 1);
+      results.wanted[r] = place < tile.count;
+      positions[r] = min(kSplit, tile.position + query / tile.group + 1 - job.split * kSplit);
+      const uint head = tile.head(query);
+      results.at[r] = (head - c.first_token * c.heads) * c.max_splits + job.split;
+      load_floats<kBlocks>(query_scales + std::size_t{head} * kBlocks, columns.scales[r]);
     }
-    Queries<kBlocks> queries(positions);
-    queries.score(copied, a, scales);
-    float maximum[2], denominator[2], poison[2];
-    queries.exponentiate(maximum, denominator, poison);
-#pragma unroll
-    for (uint r = 0; r < 2; ++r) {
-      if (lane % 4 == 0 && results.wanted[r]) {
-        statistics[results.at[r]] = make_float2(maximum[r], denominator[r]);
-      }
-    }
-    if (careful) {
-      write_outputs<kBlocks, true>(shared, copied, queries, poison, results, outputs);
+    if (__all_sync(kAllLanes, positions[0] == kSplit && positions[1] == kSplit)) {
+      attend<kBlocks, View::kAll>(shared, copied, columns, positions, results, statistics, outputs);
+    } else if (!careful) {
+      attend<kBlocks, View::kSome>(shared, copied, columns, positions, results, statistics, outputs);
     } else {
-      write_outputs<kBlocks, false>(shared, copied, queries, poison, results, outputs);
+      attend<kBlocks, View::kAnything>(shared, copied, columns, positions, results, statistics, outputs);
     }
   }
 }
@@ -456,9 +510,9 @@ __global__ void __launch_bounds__(kThreads, 1)
                  const uint* tables, const uint4* tiles, float2* statistics, float* outputs,
                  AttendConstants c, const uint* indirect_grid, gpu::Grid given_grid) {
   after_previous();
-  extern __shared__ __align__(16) std::byte memory[];
+  extern __shared__ __align__(256) std::byte memory[];
   auto& shared = *reinterpret_cast<Shared<kBlocks>*>(memory);
-  Jobs jobs(AttentionGrid(given_grid, indirect_grid), tables, tiles + c.first_tile);
+  const bool finds = threadIdx.x < kWarp;
   const auto fetch_for = [&](const Job& job, uint side) {
     if (job.valid) {
       fetch<kBlocks>(shared, shared.copied[side],
@@ -466,27 +520,33 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     commit_copies();
   };
-  Job job = jobs.next();
-  fetch_for(job, 0);
-  for (uint side = 0; job.valid; side ^= 1U) {
+  auto* finder = reinterpret_cast<Jobs*>(shared.finder[lane_index()]);
+  if (finds) {
+    *finder = Jobs(AttentionGrid(given_grid, indirect_grid), tables, tiles + c.first_tile);
+    finder->next(shared.jobs[0]);
+    finder->next(shared.jobs[1]);
+  }
+  __syncthreads();
+  fetch_for(shared.jobs[0], 0);
+  for (uint i = 0; shared.jobs[i % kJobs].valid; ++i) {
+    const Job& job = shared.jobs[i % kJobs];
+    const auto& copied = shared.copied[i % 2];
     wait_copies<0>();
     __syncthreads();  // this job is here for all, and all are done with the one before
     turn_values(shared, job.seen);
     // A scale that is NaN must not reach queries that do not see its position.
     bool careful = false;
 #pragma unroll
-    for (uint b = 0; b < kBlocks; ++b) {
-      const float scale = shared.copied[side].value_scales[b][threadIdx.x];
+    for (uint b = 0; b < kBlocks; b += 2) {
+      const float scale = copied.value_scales[b + threadIdx.x / kSplit][threadIdx.x % kSplit];
       careful |= scale != scale;
     }
     careful = __syncthreads_or(careful);
-    const Job next = jobs.next();
-    fetch_for(next, side ^ 1U);
-    if ((job.members >> (threadIdx.x / kWarp) & 1U) != 0) {
-      attend_tile(shared, shared.copied[side], job, careful, query_quants, query_scales, statistics, outputs,
-                  c);
+    fetch_for(shared.jobs[(i + 1) % kJobs], (i + 1) % 2);
+    if (finds) finder->next(shared.jobs[(i + 2) % kJobs]);
+    if ((job.members >> (threadIdx.x / (kTileWarps * kWarp)) & 1U) != 0) {
+      attend_tile(shared, copied, job, careful, query_quants, query_scales, statistics, outputs, c);
     }
-    job = next;
   }
 }
 

@@ -34,6 +34,10 @@ __device__ inline void after_previous() {
 #endif
 }
 
+__device__ inline uint shared_address(const void* pointer) {
+  return static_cast<uint>(__cvta_generic_to_shared(pointer));
+}
+
 __device__ inline uint lane_index() {
   return threadIdx.x % kWarp;
 }
@@ -61,17 +65,17 @@ __device__ inline void quantize_block(float x, std::int8_t* values, float* scale
 /// Four values next to each other of a block whose largest magnitude has these bits, as four bytes.
 __device__ inline uint quantize_four(const float (&values)[4], uint largest) {
   const float inverse = arith::block_inverse(largest, arith::kInt8Levels);
-  uint bytes = 0;
+  uint bits[4];  // what is rounded stands in the lowest byte
 #pragma unroll
-  for (uint i = 0; i < 4; ++i) {
-    bytes |= (static_cast<uint>(arith::quantize(values[i], inverse)) & 0xFFU) << (8 * i);
-  }
-  return bytes;
+  for (uint i = 0; i < 4; ++i) bits[i] = __float_as_uint(add(multiply(values[i], inverse), arith::kRounder));
+  const uint bytes =
+      __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040), 0x5410);
+  return inverse == 0.0F ? 0 : bytes;
 }
 
-/// Quantizes blocks of 32 of which eight threads have four values each, next to each other in whole warps.
-/// `target` and `scale`: the thread's own, and its block's.
-__device__ inline void quantize_fours(const float (&values)[4], std::int8_t* target, float* scale) {
+/// The largest magnitude, as bits, of a block of 32 of which eight threads have four values each, next to
+/// each other in whole warps.
+__device__ inline uint largest_of_fours(const float (&values)[4]) {
   uint largest = 0;
 #pragma unroll
   for (const float value : values) largest = max(largest, arith::magnitude_bits(value));
@@ -79,6 +83,12 @@ __device__ inline void quantize_fours(const float (&values)[4], std::int8_t* tar
   for (unsigned lanes = 4; lanes > 0; lanes /= 2) {
     largest = max(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
   }
+  return largest;
+}
+
+/// Quantizes such blocks. `target` and `scale`: the thread's own, and its block's.
+__device__ inline void quantize_fours(const float (&values)[4], std::int8_t* target, float* scale) {
+  const uint largest = largest_of_fours(values);
   *reinterpret_cast<uint*>(target) = quantize_four(values, largest);
   if (threadIdx.x % 8 == 0) *scale = arith::block_scale(largest, arith::kInt8Step);
 }

@@ -98,10 +98,6 @@ __device__ inline void arrive(uint id, uint threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-__device__ inline uint shared_address(const void* pointer) {
-  return static_cast<uint>(__cvta_generic_to_shared(pointer));
-}
-
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 __device__ inline void init_barrier(std::uint64_t* barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");

@@ -124,12 +124,15 @@ struct WholeHead {
     }
   }
 
-  __device__ void norm_and_rotate(const float (&weight)[kBlocks], const HeadConstants& c) {
+  /// The lane's part of the sum of squares.
+  __device__ float squares() const {
     float sum = 0.0F;
 #pragma unroll
     for (uint b = 0; b < kBlocks; ++b) sum = add(sum, multiply(x[b], x[b]));
-    sum = tree_sum(sum);
-    const float factor = arith::reciprocal_sqrt(add(multiply(sum, c.inverse_length), c.epsilon));
+    return sum;
+  }
+
+  __device__ void norm_and_rotate(float factor, const float (&weight)[kBlocks]) {
 #pragma unroll
     for (uint b = 0; b < kBlocks; ++b) x[b] = multiply(multiply(x[b], factor), weight[b]);
 #pragma unroll
@@ -174,6 +177,20 @@ struct WholeHead {
   }
 };
 
+/// 1/rms of two heads from the lanes' parts of their sums of squares. The contract's tree leaves half of the
+/// lanes idle from its first step on: they are the other head's.
+__device__ void norm_factors(const float (&squares)[2], const HeadConstants& c, float (&factors)[2]) {
+  constexpr uint kHalf = kWarp / 2;
+  const bool second = lane_index() >= kHalf;
+  const float received = __shfl_xor_sync(kAllLanes, second ? squares[0] : squares[1], kHalf);
+  float sum = add(second ? squares[1] : squares[0], received);
+#pragma unroll
+  for (uint lanes = kHalf / 2; lanes > 0; lanes /= 2) sum = add(sum, __shfl_xor_sync(kAllLanes, sum, lanes));
+  const float factor = arith::reciprocal_sqrt(add(multiply(sum, c.inverse_length), c.epsilon));
+  factors[0] = __shfl_sync(kAllLanes, factor, 0);
+  factors[1] = __shfl_sync(kAllLanes, factor, kHalf);
+}
+
 /// The same as prepare_heads for heads of 32 kBlocks elements, all parts but floats: a warp for each head of
 /// kHeadTokens tokens. Grid (ceil((H + 2 K) / kHeadWarps), ceil(T / kHeadTokens)); T is the grid's y in the
 /// command.
@@ -210,11 +227,16 @@ __global__ void __launch_bounds__(kHeadWarps* kWarp)
     heads[i].load(qkv + std::size_t{token} * c.stride + first + index * kDim + lane,
                   value ? nullptr : rope + std::size_t{positions[token]} * kDim + lane);
   }
+  if (!value) {
+    float factors[kHeadTokens];
+    norm_factors({heads[0].squares(), heads[1].squares()}, c, factors);
+#pragma unroll
+    for (uint i = 0; i < kHeadTokens; ++i) heads[i].norm_and_rotate(factors[i], weight);
+  }
 #pragma unroll
   for (uint i = 0; i < kHeadTokens; ++i) {
     const uint token = blockIdx.y * kHeadTokens + i;
     if (token >= grid.y) return;
-    if (!value) heads[i].norm_and_rotate(weight, c);
     if (query) {
       const std::size_t at = std::size_t{token} * c.heads + index;
       heads[i].store(row, query_quants + at * kDim, query_scales + at * kBlocks, true, c.softmax_scale);

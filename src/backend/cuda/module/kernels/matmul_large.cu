@@ -53,10 +53,6 @@ struct Memory {
   float factors[2][kTokens];
 };
 
-__device__ inline uint shared_address(const void* pointer) {
-  return static_cast<uint>(__cvta_generic_to_shared(pointer));
-}
-
 /// Keeps the compiler from computing a value again wherever it is used.
 __device__ inline uint pinned(uint x) {
   return __shfl_sync(kAllLanes, x, static_cast<int>(lane_index()));
@@ -423,13 +419,7 @@ __global__ void __launch_bounds__(kThreads, 2)
           const float4 up = *reinterpret_cast<const float4*>(products + at(i / kFours, kHalfRows + tile_row));
           const float values[4] = {arith::swiglu(gate.x, up.x), arith::swiglu(gate.y, up.y),
                                    arith::swiglu(gate.z, up.z), arith::swiglu(gate.w, up.w)};
-          uint largest = 0;
-#pragma unroll
-          for (const float value : values) largest = max(largest, arith::magnitude_bits(value));
-#pragma unroll
-          for (uint lanes = 4; lanes > 0; lanes /= 2) {
-            largest = max(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
-          }
+          const uint largest = largest_of_fours(values);
           const uint token = first_token + i / kFours;
           const uint row = blockIdx.x * kHalfRows + tile_row;
           if (token >= c.tokens || row >= c.rows) continue;  // whole blocks: rows are a multiple of 32

@@ -104,7 +104,7 @@ struct Fetch {
   __device__ void fetch_weights(typename S::Stage& stage, uint segment, uint half) const {
     const std::byte* from = weights + std::size_t{segment} * kQ8SegmentBytes;
     const std::byte* from_half = from + half * kHalfBytes;
-    const auto target = static_cast<uint>(__cvta_generic_to_shared(stage.weights)) + thread * kUnit;
+    const auto target = shared_address(stage.weights) + thread * kUnit;
 #pragma unroll
     for (uint j = 0; j < kWeights; ++j) {
       copy_ahead<16>(target + j * S::kGroupThreads * kUnit, from_half + std::size_t{weights_at[j]} * kUnit);
@@ -118,14 +118,13 @@ struct Fetch {
   __device__ void fetch_tokens(typename S::Stage& stage, uint segment, uint half) const {
     const uint step = 2 * segment + half;
     const std::int8_t* from = quants + step * kHalfColumns;
-    const auto target = static_cast<uint>(__cvta_generic_to_shared(stage.tokens));
+    const auto target = shared_address(stage.tokens);
 #pragma unroll
     for (uint j = 0; j < kTokens; ++j) {
       copy_ahead<16>(target + tokens_to[j], from + std::size_t{tokens_at[j]} * kUnit);
     }
     const float* scales_from = scales + step * kHalfBlocks;
-    const auto scales_target =
-        static_cast<uint>(__cvta_generic_to_shared(stage.token_scales)) + thread * sizeof(float);
+    const auto scales_target = shared_address(stage.token_scales) + thread * sizeof(float);
 #pragma unroll
     for (uint j = 0; j < kScales; ++j) {
       copy_ahead<4>(static_cast<uint>(scales_target + j * S::kGroupThreads * sizeof(float)),
@@ -386,16 +385,9 @@ __global__ void __launch_bounds__(S::kThreads, S::kResident)
   for (uint i = threadIdx.x; i < S::kTokens * kFours; i += S::kThreads) {
     const float* gate = products + i / kFours * kStride + i % kFours * 4;
     float values[4];
-    uint largest = 0;
 #pragma unroll
-    for (uint k = 0; k < 4; ++k) {
-      values[k] = arith::swiglu(gate[k], gate[kRows + k]);
-      largest = max(largest, arith::magnitude_bits(values[k]));
-    }
-#pragma unroll
-    for (uint lanes = 4; lanes > 0; lanes /= 2) {
-      largest = max(largest, __shfl_xor_sync(kAllLanes, largest, lanes));
-    }
+    for (uint k = 0; k < 4; ++k) values[k] = arith::swiglu(gate[k], gate[kRows + k]);
+    const uint largest = largest_of_fours(values);
     const uint token = first_token + i / kFours;
     const uint row = blockIdx.x * kRows + i % kFours * 4;
     if (token >= c.tokens || row >= c.rows) continue;  // whole blocks: rows are a multiple of 32

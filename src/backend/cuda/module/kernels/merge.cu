@@ -12,6 +12,7 @@ using gpu::MergeConstants;
 constexpr uint kSplit = arith::kSplit;
 constexpr unsigned kThreads = 256;
 constexpr uint kWarps = kThreads / kWarp;
+constexpr float kMinusInfinity = -__builtin_huge_valf();
 
 /// Splits of one head of one token, in ascending order. Grid (H, T'); a thread for each dimension of 32.
 __global__ void merge_any(const float2* statistics, const float* outputs, const uint* positions, float* mixed,
@@ -62,35 +63,50 @@ __global__ void __launch_bounds__(kThreads)
   if (head >= c.heads) return;
   const uint lane = lane_index();
   const uint token = c.first_token + blockIdx.y;
-  const uint splits = positions[token] / kSplit + 1;
   const std::size_t first_split = (std::size_t{blockIdx.y} * c.heads + head) * c.max_splits;
   statistics += first_split;
   outputs += first_split * kDim + lane * kWidth;
-  float maximum = statistics[0].x;
-  for (uint s = 1; s < splits; ++s) {
-    if (statistics[s].x > maximum) maximum = statistics[s].x;
+  const auto output_of = [&](uint split) {
+    Floats output;
+    output.all = *reinterpret_cast<const decltype(output.all)*>(outputs + std::size_t{split} * kDim);
+    return output;
+  };
+  // Asked for before it is known how many splits there are: one answer to wait for instead of three.
+  const uint position = positions[token];
+  float2 own = lane < c.max_splits ? statistics[lane] : float2{};
+  const Floats first_output = output_of(0);
+  const uint splits = position / kSplit + 1;
+  float maximum = lane < splits ? own.x : kMinusInfinity;
+  for (uint s = lane + kWarp; s < splits; s += kWarp) maximum = fmaxf(maximum, statistics[s].x);
+  if (splits == 1) {
+    maximum = __shfl_sync(kAllLanes, maximum, 0);
+  } else {  // (a NaN that is left out here is in its split's sums)
+#pragma unroll
+    for (uint lanes = kWarp / 2; lanes > 0; lanes /= 2) {
+      maximum = fmaxf(maximum, __shfl_xor_sync(kAllLanes, maximum, lanes));
+    }
   }
-  float sums[kWidth] = {};
+  float sums[4] = {};  // the first kWidth count
   float denominator = 0.0F;
   // A lane has the factor of one split of 32.
   for (uint first = 0; first < splits; first += kWarp) {
     float factor = 0.0F;
     float weighed = 0.0F;
     if (first + lane < splits) {
-      const float2 split = statistics[first + lane];
-      factor = arith::exponential(arith::subtract(split.x, maximum));
-      weighed = multiply(factor, split.y);
+      if (first > 0) own = statistics[first + lane];
+      factor = arith::exponential(arith::subtract(own.x, maximum));
+      weighed = multiply(factor, own.y);
     }
-    const uint count = min(kWarp, splits - first);
-#pragma unroll 4
-    for (uint s = 0; s < count; ++s) {
-      Floats output;
-      output.all = *reinterpret_cast<const decltype(output.all)*>(outputs + std::size_t{first + s} * kDim);
+    const auto add_split = [&](uint s, const Floats& output) {
       const float factor_s = __shfl_sync(kAllLanes, factor, s);
       denominator = add(denominator, __shfl_sync(kAllLanes, weighed, s));
 #pragma unroll
       for (uint i = 0; i < kWidth; ++i) sums[i] = add(sums[i], multiply(factor_s, output.each[i]));
-    }
+    };
+    if (first == 0) add_split(0, first_output);
+    const uint count = min(kWarp, splits - first);
+#pragma unroll 4
+    for (uint s = first == 0 ? 1 : 0; s < count; ++s) add_split(s, output_of(first + s));
   }
   const float inverse = arith::reciprocal(denominator);
   uint largest = 0;
@@ -109,12 +125,7 @@ __global__ void __launch_bounds__(kThreads)
   for (uint half = kBlockLanes / 2; half > 0; half /= 2) {
     largest = max(largest, __shfl_xor_sync(kAllLanes, largest, half));
   }
-  const float levels = arith::block_inverse(largest, arith::kInt8Levels);
-  uint values = 0;
-#pragma unroll
-  for (uint i = 0; i < kWidth; ++i) {
-    values |= (static_cast<uint>(arith::quantize(sums[i], levels)) & 0xFFU) << (8 * i);
-  }
+  const uint values = quantize_four(sums, largest);
   if constexpr (kWidth == 4) {
     *reinterpret_cast<uint*>(quants + at) = values;
   } else {

@@ -21,12 +21,15 @@ __device__ inline void mma_s8(const uint (&a)[4], const uint (&b)[2], int start,
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(start));
 }
 
-/// Four 8 by 16-byte matrices; lane l names row l % 8 of matrix l / 8 and gets bytes 4 (l % 4).. of row l / 4
-/// of each.
-__device__ inline void load_matrices(const void* row, uint (&words)[4]) {
+/// Four 8 by 16-byte matrices in shared memory; lane l names row l % 8 of matrix l / 8, by its address or a
+/// pointer, and gets bytes 4 (l % 4).. of row l / 4 of each.
+__device__ inline void load_matrices(uint row, uint (&words)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-               : "r"(static_cast<uint>(__cvta_generic_to_shared(row))));
+               : "r"(row));
+}
+__device__ inline void load_matrices(const void* row, uint (&words)[4]) {
+  load_matrices(shared_address(row), words);
 }
 
 /// Copies to shared memory, to an address in it or to what a pointer points to, that the thread does not wait
@@ -42,7 +45,7 @@ __device__ inline void copy_ahead(uint address, const void* source) {
 }
 template <int kBytes>
 __device__ inline void copy_ahead(void* target, const void* source) {
-  copy_ahead<kBytes>(static_cast<uint>(__cvta_generic_to_shared(target)), source);
+  copy_ahead<kBytes>(shared_address(target), source);
 }
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
