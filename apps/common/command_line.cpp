@@ -86,6 +86,13 @@ std::string expected_of(std::string_view what, const std::vector<CLI::App*>& cho
   return fmt::format("; expected a whole number from 0 to {}", is_signed ? INT32_MAX : UINT32_MAX);
 }
 
+/// Whether what was not expected ("...: word") may be meant as a prompt.
+bool is_prompt(std::string_view what, const std::vector<CLI::App*>& chosen) {
+  if (chosen.empty()) return false;
+  const auto* option = chosen.front()->get_option_no_throw("--prompt");
+  return option != nullptr && option->get_type_name() == "TEXT" && what.find(": -") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
@@ -104,6 +111,8 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     std::string what = error.what();
     // All that is left of whole numbers here is that they are too large for their type.
     if (error.get_name() == "ConversionError") what += expected_of(what, chosen);
+    const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    if (is_extra && is_prompt(what, chosen)) what += " (a prompt goes behind -p)";
     throw UsageError(fmt::format("{}; see {}{} --help", what, app.get_name(),
                                  chosen.empty() ? "" : " " + chosen.front()->get_name()));
   }

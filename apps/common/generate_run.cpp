@@ -19,11 +19,16 @@
 namespace inferno::cli {
 namespace {
 
+/// What a shell says of a program that Ctrl-C ended.
+constexpr int kInterrupted = 128 + SIGINT;
+
 /// The engine that Ctrl-C ends.
 std::atomic<Engine*> interruptible = nullptr;
+std::atomic<bool> is_interrupted = false;
 static_assert(std::atomic<Engine*>::is_always_lock_free, "a signal handler reads it");
 
 extern "C" void on_interrupt(int /*signal*/) {
+  is_interrupted = true;
   if (auto* const engine = interruptible.load()) engine->cancel();
   // A second Ctrl-C ends the program at once.
   std::signal(SIGINT, SIG_DFL);
@@ -143,7 +148,7 @@ int run_generate(const Model& model, const EngineOptions& engine_options, const 
     print_metrics(generation, engine, request);
     if (output.trace) fmt::print("{}", trace_to_text(observer, model.layers()));
   }
-  return 0;
+  return is_interrupted ? kInterrupted : 0;
 }
 
 }  // namespace inferno::cli

@@ -39,7 +39,8 @@ Model ModelOption::load() const {
 
 void EngineOptionGroup::add_to(CLI::App& command) {
   command
-      .add_option("--backend", options.backend, "scalar simd parallel pool hybrid|metal vulkan cuda gpu auto")
+      .add_option("--backend", options.backend,
+                  "scalar reference simd parallel pool hybrid|metal vulkan cuda gpu auto")
       ->capture_default_str();
   command.add_option("--device", options.device, "device number of the backend (default: the best of them)");
   command.add_option("--threads", options.threads, "CPU threads (0: what quota and affinity allow)")

@@ -13,6 +13,7 @@ using test::golden;
 using test::Layout;
 using test::relative_error;
 using test::Runner;
+using test::shipped_golden;
 
 // The promise is 2e-4 of the largest logit; float arithmetic with short sums stays far below it, and a
 // regression towards the promise should be seen.
@@ -89,7 +90,7 @@ TEST(Golden, EveryPositionIsTheSameThroughPrefillChunksDecodeAndRecomputation) {
 
 TEST(Tale, LogitsMatchDoublePrecision) {
   const LoadedModel model(test::shipped_model());
-  const auto json = read_json(golden("tale-12m-golden.json"));
+  const auto json = read_json(shipped_golden());
   for (std::size_t i = 0; i < 2; ++i) {
     const auto ids = json["prompts"][i]["ids"].get<std::vector<std::int32_t>>();
     const auto expected = read_npy(golden(fmt::format("tale-12m-logits{}.npy", i)));
@@ -103,7 +104,7 @@ TEST(Tale, LogitsMatchDoublePrecision) {
 
 TEST(Tale, BestTwentyOfEveryPromptMatch) {
   const LoadedModel model(test::shipped_model());
-  const auto json = read_json(golden("tale-12m-golden.json"));
+  const auto json = read_json(shipped_golden());
   for (const auto& prompt : json["prompts"]) {
     const auto logits = Runner(model).last_logits(prompt["ids"].get<std::vector<std::int32_t>>(), 512);
     const auto ids = prompt["top20_ids"].get<std::vector<std::size_t>>();
@@ -116,7 +117,7 @@ TEST(Tale, BestTwentyOfEveryPromptMatch) {
 
 TEST(Tale, GreedyTranscriptsAreReproduced) {
   const LoadedModel model(test::shipped_model());
-  const auto json = read_json(golden("tale-12m-golden.json"));
+  const auto json = read_json(shipped_golden());
   ASSERT_EQ(json["prompts"].size(), 4U);
   for (const auto& prompt : json["prompts"]) {
     const auto ids = prompt["ids"].get<std::vector<std::int32_t>>();

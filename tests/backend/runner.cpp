@@ -201,6 +201,10 @@ std::filesystem::path golden(const std::string& name) {
   return std::filesystem::path(INFERNO_TEST_DATA) / "golden" / name;
 }
 
+std::filesystem::path shipped_golden() {
+  return std::filesystem::path(INFERNO_MODELS) / "tale-12m-q8_0.golden.json";
+}
+
 std::filesystem::path shipped_model() {
   return std::filesystem::path(INFERNO_MODELS) / "tale-12m-q8_0.gguf";
 }

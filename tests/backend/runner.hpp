@@ -84,6 +84,8 @@ extern template double relative_error<float>(std::span<const float>, std::span<c
 
 /// Where goldens and models lie.
 std::filesystem::path golden(const std::string& name);
+/// Those of the model that ships with the project stand beside it.
+std::filesystem::path shipped_golden();
 std::filesystem::path shipped_model();
 /// A golden by its name, or the shipped model: "tale".
 std::filesystem::path model_path(const std::string& name);

@@ -159,6 +159,18 @@ TEST(Generate, ASeedFixesTheTextAndNoSeedDoesNot) {
   EXPECT_NE(with({}), with({}));
 }
 
+TEST(Generate, CtrlCEndsItWithTheMetricsAndACodeOfItsOwn) {
+  const TemporaryFolder folder;
+  const auto model = (folder / "long.gguf").string();  // has room for more than can be written meanwhile
+  ASSERT_EQ(run_inferno({"synth", "--preset", "tale", "--type", "q8_0", model}).code, 0);
+  Running program({"generate", "-m", model, "-p", "Once upon a time", "-n", "8000", "--ignore-eos"},
+                  STDOUT_FILENO);
+  ASSERT_TRUE(program.read_until("Once upon a time"));
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait(), 130);
+  EXPECT_THAT(program.output(), HasSubstr("generated (cancelled)"));
+}
+
 TEST(Generate, PromptsOfAnyBytesAreTaken) {
   for (const std::string& prompt :
        {std::string("\xFF\xFE"), std::string("\xF0\x9F"), std::string("\xED\xA0\x80 x")}) {

@@ -1,14 +1,19 @@
 #include "cli/program.hpp"
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/temporary_folder.hpp"
+
+extern char** environ;
 
 namespace inferno::test {
 namespace {
@@ -53,6 +58,49 @@ Ran run_inferno(const std::vector<std::string>& arguments, const std::string& in
 
 Ran run_model_generate(const std::vector<std::string>& arguments) {
   return run(MODEL_GENERATE_PROGRAM, arguments, "");
+}
+
+Running::Running(std::vector<std::string> arguments, int stream) {
+  arguments.insert(arguments.begin(), INFERNO_PROGRAM);
+  std::vector<char*> words;
+  words.reserve(arguments.size() + 1);
+  for (auto& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  std::array<int, 2> pipe = {-1, -1};
+  EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  output_ = FileDescriptor(pipe[0]);
+  const FileDescriptor end(pipe[1]);
+  posix_spawn_file_actions_t actions{};
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, end.get(), stream);
+  EXPECT_EQ(::posix_spawn(&child_, INFERNO_PROGRAM, &actions, nullptr, words.data(), environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+}
+
+Running::~Running() {
+  if (child_ == 0) return;
+  ::kill(child_, SIGKILL);
+  ::waitpid(child_, nullptr, 0);
+}
+
+void Running::signal(int number) const {
+  ::kill(child_, number);
+}
+
+bool Running::read_until(std::string_view text, std::size_t from) {
+  while (text_.find(text, from) == std::string::npos) {
+    if (!read_more(output_, text_)) return false;
+  }
+  return true;
+}
+
+int Running::wait() {
+  while (read_more(output_, text_)) {
+  }
+  int status = 0;
+  ::waitpid(child_, &status, 0);
+  child_ = 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 bool read_more(const FileDescriptor& output, std::string& text) {

@@ -1,27 +1,19 @@
 // `inferno serve` as a process: when the port is open, what its line says, how it ends.
 
-#include <array>
 #include <charconv>
-#include <chrono>
 #include <csignal>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <poll.h>
-#include <spawn.h>
 #include <string>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
 #include "cli/program.hpp"
 #include "server/http/client.hpp"
 #include "support/temporary_folder.hpp"
-
-extern char** environ;
 
 namespace inferno::test {
 namespace {
@@ -33,68 +25,35 @@ using testing::Not;
 /// A running server.
 class Served {
  public:
-  explicit Served(std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {INFERNO_PROGRAM, "serve", "--port",     "0",
-                                      "--ctx",         "256",   "--max-rows", "4"};
-    words.insert(words.end(), more.begin(), more.end());
-    std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    std::array<int, 2> pipe = {-1, -1};
-    EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-    output_ = FileDescriptor(pipe[0]);
-    const FileDescriptor end(pipe[1]);
-    posix_spawn_file_actions_t actions{};
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, end.get(), STDERR_FILENO);
-    EXPECT_EQ(::posix_spawn(&child_, INFERNO_PROGRAM, &actions, nullptr, arguments.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-  }
-  Served(const Served&) = delete;
-  Served& operator=(const Served&) = delete;
-  ~Served() {
-    if (child_ == 0) return;
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-  }
+  explicit Served(const std::vector<std::string>& more = {}) : program_(words(more), STDERR_FILENO) {}
 
   /// The port, once the line has come; 0 if it does not.
   std::uint16_t port() {
     const std::string begin = "listening on ";
-    if (!read_until(begin)) return 0;
-    const auto at = log_.find(begin) + begin.size();
-    while (log_.find('\n', at) == std::string::npos) {
-      if (!read_more(output_, log_)) return 0;
-    }
-    url_ = log_.substr(at, log_.find('\n', at) - at);
+    if (!program_.read_until(begin)) return 0;
+    const auto at = log().find(begin) + begin.size();
+    if (!program_.read_until("\n", at)) return 0;
+    url_ = log().substr(at, log().find('\n', at) - at);
     const auto colon = url_.rfind(':') + 1;
     std::uint16_t port = 0;
     std::from_chars(url_.data() + colon, url_.data() + url_.size(), port);
     return port;
   }
   const std::string& url() const { return url_; }
-  void signal(int number) const { ::kill(child_, number); }
-  /// Its exit code, or 128 + what ended it.
-  int wait() {
-    while (read_more(output_, log_)) {
-    }
-    int status = 0;
-    ::waitpid(child_, &status, 0);
-    child_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  bool read_until(std::string_view text) {
-    while (log_.find(text) == std::string::npos) {
-      if (!read_more(output_, log_)) return false;
-    }
-    return true;
-  }
-  const std::string& log() const { return log_; }
+  void signal(int number) const { program_.signal(number); }
+  int wait() { return program_.wait(); }
+  bool read_until(std::string_view text) { return program_.read_until(text); }
+  const std::string& log() const { return program_.output(); }
 
  private:
-  pid_t child_ = 0;
-  FileDescriptor output_;
-  std::string log_, url_;
+  static std::vector<std::string> words(const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"serve", "--port", "0", "--ctx", "256", "--max-rows", "4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  Running program_;
+  std::string url_;
 };
 
 TEST(Serve, ListensAndEndsOnRequest) {

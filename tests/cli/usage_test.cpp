@@ -14,6 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 const std::vector<std::string> kCommands = {"generate", "chat",   "render", "bench",    "verify", "inspect",
                                             "tokenize", "logits", "synth",  "backends", "serve"};
@@ -34,6 +35,13 @@ TEST(Usage, Version) {
   const auto ran = run_inferno({"--version"});
   EXPECT_EQ(ran.code, 0);
   EXPECT_THAT(ran.out, testing::MatchesRegex("inferno [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Usage, APromptWithoutItsOptionIsToldWhereItGoes) {
+  constexpr const char* kHint = "(a prompt goes behind -p)";
+  EXPECT_THAT(run_inferno({"generate", "Once upon"}).err, HasSubstr(kHint));
+  EXPECT_THAT(run_inferno({"generate", "--no-such-option"}).err, Not(HasSubstr(kHint)));
+  EXPECT_THAT(run_inferno({"bench", "5"}).err, Not(HasSubstr(kHint)));  // its --prompt is a number
 }
 
 TEST(Usage, BadUsageIsExitCode2AndSaysSoOnStderr) {

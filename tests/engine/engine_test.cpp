@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Engine, Ways,
                                          Way{"pool", "basic", 64}, Way{"pool", "paged", 5, 1}));
 
 TEST(Engine, ReproducesTheGoldenTranscripts) {
-  std::ifstream file(INFERNO_TEST_DATA "/golden/tale-12m-golden.json");
+  std::ifstream file(INFERNO_MODELS "/tale-12m-q8_0.golden.json");
   const auto golden = nlohmann::json::parse(file);
   EngineOptions options;
   options.backend = "scalar";

@@ -24,7 +24,7 @@ class TaleTest : public testing::Test {
 
 TEST_F(TaleTest, GoldenPrompts) {
   const auto golden = nlohmann::json::parse(
-      test::read_file(std::filesystem::path(INFERNO_TEST_DATA) / "golden/tale-12m-golden.json"));
+      test::read_file(std::filesystem::path(INFERNO_MODELS) / "tale-12m-q8_0.golden.json"));
   ASSERT_FALSE(golden["prompts"].empty());
   for (const auto& prompt : golden["prompts"]) {
     const auto text = prompt["text"].get<std::string>();

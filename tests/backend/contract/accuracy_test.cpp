@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Accuracy,
 
 TEST(Accuracy, OfTheShippedModelIsWithin12Thousandths) {
   const LoadedModel model(shipped_model());
-  std::ifstream file(golden("tale-12m-golden.json"));
+  std::ifstream file(shipped_golden());
   const auto prompts = nlohmann::json::parse(file)["prompts"];
   for (const auto& prompt : prompts) {
     const auto ids = prompt["ids"].get<std::vector<std::int32_t>>();
