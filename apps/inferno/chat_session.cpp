@@ -240,8 +240,10 @@ void ChatSession::answer(const std::string& text) {
   print("\n");
   std::fflush(stdout);
   if (generation.finish_reason == FinishReason::length) {
-    fmt::print(stderr, "(cut off: {} tokens of prompt, {} generated; raise -n or --ctx, or /reset)\n",
-               generation.prompt_ids.size(), generation.ids.size());
+    const bool is_full = generation.ids.size() < settings_.max_tokens;
+    fmt::print(stderr, "(cut off: {} tokens of prompt, {} generated{})\n", generation.prompt_ids.size(),
+               generation.ids.size(),
+               is_full ? " fill the context; /reset begins anew, --ctx may give more" : "; raise -n");
   } else if (generation.finish_reason == FinishReason::cancelled) {
     fmt::print(stderr, "(stopped)\n");
   }

@@ -36,7 +36,9 @@ void add_generate(CLI::App& app, Action& action) {
   options->model.add_to(*command);
   command->add_option("-p,--prompt", options->request.prompt, "raw text; control tokens in it are recognized")
       ->capture_default_str();
-  command->add_option("-f,--file", options->file, "file with the prompt; - is stdin")
+  command
+      ->add_option("-f,--file", options->file,
+                   "file with the prompt, a line end at its end left out; - is stdin")
       ->check(check_not_empty)
       ->excludes("-p");
   command->add_option("--ids", options->ids, "prompt as token ids, 1,2,3, instead of text")

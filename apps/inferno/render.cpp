@@ -8,6 +8,7 @@
 #include "common/options.hpp"
 #include "common/text_file.hpp"
 #include "engine/model_parts.hpp"
+#include "platform/log.hpp"
 #include "tokenizer/report.hpp"
 
 namespace inferno::cli {
@@ -23,7 +24,9 @@ struct RenderOptions {
 int render(const RenderOptions& options) {
   const auto model = options.model.load();
   const auto templates = options.chat_template.load(model);
-  const auto prompt = templates.render(parse_conversation(read_text(options.file)));
+  const auto conversation = parse_conversation(read_text(options.file));
+  const auto prompt = templates.render(conversation);
+  if (const auto warning = templates.tools_warning(conversation); !warning.empty()) log().warn("{}", warning);
   if (options.tokens) {
     const auto& tokenizer = model.parts().tokenizer;
     const auto listing = tokens_as_text(tokenizer, tokenizer.encode(prompt.spans()));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fmt/format.h>
 #include <functional>
 #include <memory>
@@ -75,8 +76,19 @@ double best_rate(std::uint32_t threads, double units,
   const auto once = [&] {
     return run_together(threads, [&](std::uint32_t index) { work(index, iterations); });
   };
-  // The fastest of three: one that was interrupted looks long enough and is not.
-  while ((seconds = std::min({once(), once(), once()})) < kRunSeconds / 4) iterations *= 2;
+  // In the thread's own time: a run that waited for a processor looks long enough and is not.
+  const auto own_seconds = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  };
+  while (true) {
+    const auto start = own_seconds();
+    work(0, iterations);
+    seconds = own_seconds() - start;
+    if (seconds >= kRunSeconds / 4) break;
+    iterations *= 2;
+  }
   iterations = std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(static_cast<double>(iterations) * kRunSeconds / seconds));
   double best = 0;

@@ -136,6 +136,20 @@ Prompt ChatTemplate::render(const Conversation& conversation, std::time_t now) c
 ArgumentForm ChatTemplate::argument_form() const {
   return state_->form.value_or(ArgumentForm::as_given);
 }
+
+bool ChatTemplate::shows_tools() const {
+  constexpr std::string_view kWithTool =
+      R"({"messages": [{"role": "user", "content": "Hi"}], "tools": [{"type": "function", "function": {"name": "look",)"
+      R"( "description": "Looks", "parameters": {"type": "object", "properties": {}}}}]})";
+  auto conversation = parse_conversation(kWithTool);
+  try {
+    const auto with = render(conversation, 0);
+    conversation.tools = {};
+    return with.text() != render(conversation, 0).text();
+  } catch (const Error&) {
+    return true;
+  }
+}
 const std::string& ChatTemplate::name() const {
   return state_->name;
 }
@@ -174,6 +188,11 @@ const ChatTemplate& ChatTemplates::find(bool with_tools) const {
       fmt::format("{} has no chat template ({} is missing); give one with --chat-template FILE, or use "
                   "generate, which needs none",
                   quote(model_, 200), kTemplateKey));
+}
+
+std::string ChatTemplates::tools_warning(const Conversation& conversation) const {
+  if (normalized_tools(conversation.tools).is_none() || find(true).shows_tools()) return {};
+  return "this model's chat template does not show tools to the model: it cannot know them";
 }
 
 Prompt ChatTemplates::render(const Conversation& conversation, std::time_t now) const {

@@ -35,6 +35,8 @@ class ChatTemplate {
   /// In which form it takes arguments of calls, as far as short conversations show; where they do not,
   /// `render` tries with the conversation at hand.
   ArgumentForm argument_form() const;
+  /// Whether a short prompt with a tool is another than without; true where it cannot be rendered.
+  bool shows_tools() const;
   const std::string& name() const;
 
  private:
@@ -56,6 +58,9 @@ class ChatTemplates {
   /// Throws Error saying what to do if the model has none.
   const ChatTemplate& find(bool with_tools) const;
   Prompt render(const Conversation& conversation, std::time_t now = std::time(nullptr)) const;
+  /// What is to be said if the conversation has tools and its template does not show them to the model; else
+  /// empty.
+  std::string tools_warning(const Conversation& conversation) const;
 
  private:
   std::map<std::string, ChatTemplate, std::less<>> templates_;

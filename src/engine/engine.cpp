@@ -139,8 +139,11 @@ Generation Engine::generate(const Request& request, const TextCallback& on_text)
   if (prompt.size() >= limit) {
     throw UsageError(
         fmt::format("the prompt has {} tokens, the context holds {} and needs room for one more; shorten the "
-                    "prompt or raise --ctx",
-                    prompt.size(), limit));
+                    "prompt{}",
+                    prompt.size(), limit,
+                    limit < state.model.context_length()
+                        ? " or raise --ctx"
+                        : "; --ctx can give more than the model was trained on, where text may fall apart"));
   }
   const auto room = limit - static_cast<std::uint32_t>(prompt.size());
   const auto needed = static_cast<std::uint32_t>(prompt.size()) + std::min(request.max_tokens, room);

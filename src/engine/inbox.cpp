@@ -19,8 +19,8 @@ void Inbox::submit(std::vector<std::unique_ptr<ServedRequest>> requests) {
     if (std::uint64_t{waiting_} + count > std::uint64_t{max_queue_} + free_rows) {
       ++refused_;
       throw QueueFull(
-          fmt::format("{} requests are running and {} are waiting, at most {} may wait; try again later",
-                      started, waiting_, max_queue_));
+          fmt::format("{} requests are running or waiting, at most {} run and {} wait; try again later",
+                      alive_, max_rows_, max_queue_));
     }
     for (auto& request : requests) {
       request->id = next_id_++;

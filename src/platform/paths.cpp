@@ -19,16 +19,21 @@ std::filesystem::path executable_path() {
   return std::filesystem::read_symlink("/proc/self/exe", error);
 }
 
+std::filesystem::path configured_prefix() {
+  return INFERNO_INSTALL_PREFIX;
+}
+
 std::filesystem::path default_model_path() {
   if (const char* named = std::getenv("INFERNO_MODEL"); named != nullptr && *named != '\0') return named;
   const auto here = executable_path().parent_path();
-  const std::vector<std::filesystem::path> places = {
-      here / "../../models",                                   // build/<preset>/inferno
-      here / "../" INFERNO_INSTALL_DATADIR "/inferno/models",  // <prefix>/bin/inferno
-      INFERNO_INSTALL_PREFIX "/" INFERNO_INSTALL_DATADIR
-                             "/inferno/models",  // a program linked to the library
-      INFERNO_SOURCE_DIR "/models",
+  const std::filesystem::path installed = INFERNO_INSTALL_DATADIR "/inferno/models";
+  std::vector<std::filesystem::path> places = {
+      here / "../../models",            // build/<preset>/inferno
+      here / ".." / installed,          // <prefix>/bin/inferno
+      configured_prefix() / installed,  // a program linked to the library
   };
+  // Tests and tools stand deeper in the build tree. What is installed must not depend on a source tree.
+  if (here.string().starts_with(INFERNO_SOURCE_DIR "/")) places.emplace_back(INFERNO_SOURCE_DIR "/models");
   std::string tried;
   for (const auto& place : places) {
     std::error_code error;

@@ -26,6 +26,12 @@ TEST(Golden, Qwen3TemplateByteForByte) {
   }
 }
 
+TEST(Golden, WhetherATemplateShowsToolsIsSeen) {
+  EXPECT_TRUE(ChatTemplate(golden()["template"].get<std::string>(), "qwen3").shows_tools());
+  EXPECT_FALSE(ChatTemplate("{{ messages[0].content }}", "plain").shows_tools());
+  EXPECT_TRUE(ChatTemplate("{{ raise_exception('not today') }}", "refuses").shows_tools());
+}
+
 TEST(Golden, StretchesCoverThePrompt) {
   const ChatTemplate chat(golden()["template"].get<std::string>(), "qwen3");
   for (const auto& one : golden()["cases"]) {

@@ -67,6 +67,16 @@ TEST_F(Chat, AnswersLinesAndKeepsTheConversation) {
   EXPECT_THAT(rendered.out, HasSubstr("One<|im_end|>\n<|im_start|>assistant\n"));
 }
 
+TEST(Render, SaysThatATemplateShowsNoTools) {
+  const std::string messages = R"({"messages": [{"role": "user", "content": "Hi"}])";
+  const std::string tools = R"(, "tools": [{"type": "function", "function": {"name": "look"}}])";
+  constexpr const char* kWarning = "does not show tools to the model";
+  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + tools + "}").err, HasSubstr(kWarning));
+  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + R"(, "tools": []})").err,
+              Not(HasSubstr(kWarning)));
+  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + "}").err, Not(HasSubstr(kWarning)));
+}
+
 TEST_F(Chat, ThoughtsAreLeftOutOfPipesAndSavedApart) {
   const auto ran = run_inferno(command(kThinks), "Hi\n/save " + path("thought.json") + "\n");
   EXPECT_EQ(ran.code, 0) << ran.err;

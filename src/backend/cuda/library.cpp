@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "platform/paths.hpp"
 #include "platform/quote.hpp"
 
 namespace inferno::cuda {
@@ -30,9 +31,10 @@ Found find_module() {
   const char* named = std::getenv("INFERNO_CUDA_MODULE");
   if (named != nullptr && *named != '\0') return {named, {}};
   std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path folder = executable_path().parent_path();
   const std::vector<fs::path> places = {folder, folder.parent_path(),
-                                        folder.parent_path() / "lib" / "inferno"};
+                                        folder.parent_path() / "lib" / "inferno",
+                                        configured_prefix() / "lib" / "inferno"};
   std::string searched;
   for (const auto& place : places) {
     if (fs::exists(place / kModuleFile, ignored)) return {place / kModuleFile, {}};

@@ -15,7 +15,7 @@ struct Library {
 
 /// Looks for the module, loads it and asks for devices; once, the answer holds for the life of the process.
 /// The file is INFERNO_CUDA_MODULE's if that is set, else the first found beside the program, above it (test
-/// programs) and in ../lib/inferno.
+/// programs), in ../lib/inferno and in that of the configured prefix.
 const Library& library();
 
 }  // namespace inferno::cuda

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "platform/log.hpp"
 #include "platform/quote.hpp"
 #include "server/api/chat_answer.hpp"
 #include "server/api/completion_answer.hpp"
@@ -60,6 +61,15 @@ std::size_t added_tokens(const Service& service, const TextInput& input) {
   return service.tokenizer.bos() && service.tokenizer.adds_bos() ? 1 : 0;
 }
 
+/// Once: what is true of the template stays true.
+void warn_of_tools(Service& service, const Conversation& conversation) {
+  if (conversation.tools.is_none()) return;
+  std::call_once(service.tools_warned, [&] {
+    const auto warning = service.templates->tools_warning(conversation);
+    if (!warning.empty()) log().warn("{}", warning);
+  });
+}
+
 void append_piece(std::string& out, std::string_view bytes) {
   if (utf8_valid_prefix(bytes) == bytes.size()) {
     append_json_string(out, bytes);
@@ -92,6 +102,7 @@ void answer_chat(const Incoming& incoming) {
   plan.logprobs = request.logprobs;
   {
     const auto prompt = service.templates->render(request.conversation);
+    warn_of_tools(service, request.conversation);
     plan.thoughts = thoughts_after(prompt, service.think_tags);
     plan.prompt = encode(service, prompt.spans());
   }
@@ -183,12 +194,7 @@ std::string model_list(const Service& service) {
 
 std::string model_entry(const Service& service, const std::string& id) {
   const auto& names = service.limits.models;
-  if (std::find(names.begin(), names.end(), id) == names.end()) {
-    throw ApiError(
-        404, "invalid_request_error",
-        fmt::format("there is no model {}; this server has {}", quote(id, 100), quote(names.front(), 100)),
-        "model", "model_not_found");
-  }
+  if (std::find(names.begin(), names.end(), id) == names.end()) throw unknown_model(id, service.limits);
   std::string out;
   append_model(out, service, id);
   return out;

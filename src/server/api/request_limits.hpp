@@ -6,6 +6,7 @@
 
 #include <inferno/sampling.hpp>
 
+#include "server/api/error.hpp"
 #include "server/api/fields.hpp"
 
 namespace inferno::api {
@@ -27,5 +28,7 @@ inline constexpr std::size_t kMaxSequences = 2048;
 
 /// `model`: one of the names, or none. Throws ApiError (404, model_not_found).
 void check_model(const Fields& fields, const RequestLimits& limits);
+/// What is said of one that it has not, with all that it has.
+ApiError unknown_model(const std::string& name, const RequestLimits& limits);
 
 }  // namespace inferno::api

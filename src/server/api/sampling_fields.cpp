@@ -150,10 +150,15 @@ void parse_stream(const Fields& fields, GenerationFields& result) {
 void check_model(const Fields& fields, const RequestLimits& limits) {
   const auto name = fields.string("model");
   if (!name || std::find(limits.models.begin(), limits.models.end(), *name) != limits.models.end()) return;
-  throw ApiError(404, "invalid_request_error",
-                 fmt::format("model: there is no model {}; this server has {}", quote(*name, 100),
-                             quote(limits.models.empty() ? "" : limits.models.front(), 100)),
-                 "model", "model_not_found");
+  throw unknown_model(*name, limits);
+}
+
+ApiError unknown_model(const std::string& name, const RequestLimits& limits) {
+  std::string known;
+  for (const auto& model : limits.models) known += (known.empty() ? "" : ", ") + quote(model, 100);
+  return {404, "invalid_request_error",
+          fmt::format("there is no model {}; this server has {}", quote(name, 100), known), "model",
+          "model_not_found"};
 }
 
 TokenId parse_token_id(const Json& value, const std::string& path, std::uint32_t vocab_size) {

@@ -40,6 +40,7 @@ struct Service {
   const Tokenizer& tokenizer;
   ApiOptions options;
   std::shared_ptr<const ChatTemplates> templates;
+  std::once_flag tools_warned;  ///< once is enough
   RequestLimits limits;
   ThinkTags think_tags;
   Constraints constraints;

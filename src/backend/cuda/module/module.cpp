@@ -37,6 +37,10 @@ int code_of(cudaError_t error) {
 }
 
 const char* error_text(int error) {
+  int driver = 0;  // its version; CUDA calls one that is not there insufficient
+  if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) {
+    return "there is no NVIDIA driver";
+  }
   return cudaGetErrorString(static_cast<cudaError_t>(error));
 }
 
