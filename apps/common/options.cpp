@@ -56,6 +56,9 @@ void EngineOptionGroup::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--prefill-chunk", options.prefill_chunk, "most prompt tokens in one submission")
       ->capture_default_str();
+  command.add_flag_callback(
+      "-q,--quiet", [] { log().set_level(spdlog::level::warn); },
+      "nothing on stderr but warnings and errors");
 }
 
 void report_threads(std::string_view backend, std::uint32_t asked) {

@@ -37,6 +37,12 @@ TEST(Usage, Version) {
   EXPECT_THAT(ran.out, testing::MatchesRegex("inferno [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
+TEST(Usage, QuietLeavesWarningsAlone) {
+  EXPECT_THAT(run_inferno({"generate", "-n", "1", "--backend", "pool"}).err, HasSubstr("info: "));
+  EXPECT_EQ(run_inferno({"generate", "-n", "1", "--backend", "pool", "-q"}).err, "");
+  EXPECT_THAT(run_inferno({"generate", "-n", "1", "--ctx", "2000", "-q"}).err, HasSubstr("warning: "));
+}
+
 TEST(Usage, APromptWithoutItsOptionIsToldWhereItGoes) {
   constexpr const char* kHint = "(a prompt goes behind -p)";
   EXPECT_THAT(run_inferno({"generate", "Once upon"}).err, HasSubstr(kHint));
