@@ -10,6 +10,28 @@
 #include "platform/terminal.hpp"
 
 namespace inferno::cpu {
+namespace {
+
+/// Of the file, repacked before its pages are given back: the largest matrix is a quarter of a small model.
+constexpr std::size_t kPieceBytes = std::size_t{8} << 20U;
+
+/// pack_panels for panels [begin, end), a piece at a time. `target` is where panel 0 goes.
+std::uint32_t pack_in_pieces(const gguf::File& file, const Matrix& source, std::uint32_t begin,
+                             std::uint32_t end, std::byte* target) {
+  const auto panel_bytes = PackedMatrix::panel_bytes(source.columns / kBlockColumns);
+  const auto panels = std::max<std::size_t>(kPieceBytes / (kPanelRows * source.row_bytes()), 1);
+  auto spoilt = kAllFinite;
+  for (auto first = begin; first < end;) {
+    const auto last = static_cast<std::uint32_t>(std::min<std::size_t>(end, first + panels));
+    spoilt = std::min(spoilt, pack_panels(source, first, last, target + first * panel_bytes));
+    const auto rows = std::min(last * kPanelRows, source.rows) - first * kPanelRows;
+    file.drop_pages({source.row(first * kPanelRows), rows * source.row_bytes()});
+    first = last;
+  }
+  return spoilt;
+}
+
+}  // namespace
 
 CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy, const OutsideProducts* outside) {
   const auto& weights = model.weights;
@@ -54,12 +76,11 @@ CpuWeights::CpuWeights(const LoadedModel& model, ParallelPolicy& policy, const O
   for (auto* matrix : matrices) {
     auto* target = buffer_.data() + done;
     auto& packed = matrix->packed;
-    const auto panel_bytes = PackedMatrix::panel_bytes(packed.blocks());
     std::vector<std::uint32_t> spoilt(policy.threads(), kAllFinite);  // each part's first bad row
     policy.run([&](unsigned part, unsigned parts) {
       const auto share = share_of(packed.panels(), part, parts);
-      spoilt[part] = pack_panels(matrix->source, static_cast<std::uint32_t>(share.begin),
-                                 static_cast<std::uint32_t>(share.end), target + share.begin * panel_bytes);
+      spoilt[part] = pack_in_pieces(model.file, matrix->source, static_cast<std::uint32_t>(share.begin),
+                                    static_cast<std::uint32_t>(share.end), target);
     });
     if (const auto row = *std::min_element(spoilt.begin(), spoilt.end()); row != kAllFinite) {
       throw Error(
