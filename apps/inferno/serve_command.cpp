@@ -123,7 +123,8 @@ void add_engine(CLI::App& command, ServeSettings& settings) {
   const char* const group = "Engine";
   auto& engine = settings.engine;
   command
-      .add_option("--backend", engine.backend, "scalar reference simd parallel pool hybrid|metal vulkan cuda gpu auto")
+      .add_option("--backend", engine.backend,
+                  "scalar reference simd parallel pool hybrid|metal vulkan cuda gpu auto")
       ->capture_default_str()
       ->group(group);
   command.add_option("--device", engine.device, "device number of the backend (default: the best of them)")

@@ -15,13 +15,17 @@
 namespace inferno::grammar {
 namespace {
 
+/// As in a URI's fragment, so a message with it is one line, whatever the key.
 std::string escape_pointer(std::string_view key) {
   std::string out;
   for (const char c : key) {
+    const auto byte = static_cast<unsigned char>(c);
     if (c == '~') {
       out += "~0";
     } else if (c == '/') {
       out += "~1";
+    } else if (c == '%' || byte < 0x20 || byte == 0x7F) {
+      out += fmt::format("%{:02X}", byte);
     } else {
       out += c;
     }

@@ -276,6 +276,12 @@ TEST(Refusal, TooManyWaysAtOnce) {
   expect_bounded(R"({"anyOf":[)" + spread + "]}", "patterns of ways");
 }
 
+TEST(Refusal, PathsAreOneLineWhateverTheKey) {
+  EXPECT_EQ(test::refusal_of(R"({"a\nb\u007f%":1})").substr(0, 14), "/a%0Ab%7F%25: ");
+  EXPECT_EQ(test::refusal_of(R"({"properties":{"\r~/":{"type":"int"}}})").substr(0, 25),
+            "/properties/%0D~0~1/type:");
+}
+
 TEST(Refusal, Tools) {
   const std::vector<grammar::ToolSpec> many(1001, {"f", ""});
   EXPECT_THROW(grammar::tool_calls(many, false), UsageError);
