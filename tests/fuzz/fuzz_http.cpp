@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -57,6 +58,14 @@ http::HttpServer& server() {
   return made;
 }
 
+/// The call's result once no signal cuts it short: the fuzzer's own alarm comes every few seconds.
+template <typename Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 /// What the server answers to the bytes, until it closes.
 std::string answers(std::string_view bytes, std::size_t piece, bool one_by_one) {
   std::array<int, 2> pair = {-1, -1};
@@ -65,8 +74,9 @@ std::string answers(std::string_view bytes, std::size_t piece, bool one_by_one) 
   server().adopt(inferno::FileDescriptor(pair[1]));
   while (!bytes.empty()) {
     const auto count = std::min(piece, bytes.size());
-    if (::send(client.get(), bytes.data(), count, MSG_NOSIGNAL) < 0) break;  // the server has heard enough
-    bytes.remove_prefix(count);
+    const auto sent = uninterrupted([&] { return ::send(client.get(), bytes.data(), count, MSG_NOSIGNAL); });
+    if (sent < 0) break;  // the server has heard enough
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
     int unread = 1;
     for (int i = 0; one_by_one && unread > 0 && i < 100; ++i) {
       std::this_thread::yield();
@@ -78,8 +88,8 @@ std::string answers(std::string_view bytes, std::size_t piece, bool one_by_one) 
   std::array<char, 4096> buffer{};
   for (;;) {
     pollfd state{.fd = client.get(), .events = POLLIN, .revents = 0};
-    require(::poll(&state, 1, 10'000) > 0, "an end");
-    const auto count = ::recv(client.get(), buffer.data(), buffer.size(), 0);
+    require(uninterrupted([&] { return ::poll(&state, 1, 10'000); }) > 0, "an end");
+    const auto count = uninterrupted([&] { return ::recv(client.get(), buffer.data(), buffer.size(), 0); });
     if (count <= 0) break;
     all.append(buffer.data(), static_cast<std::size_t>(count));
   }
