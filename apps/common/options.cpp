@@ -38,10 +38,7 @@ Model ModelOption::load() const {
 }
 
 void EngineOptionGroup::add_to(CLI::App& command) {
-  command
-      .add_option("--backend", options.backend,
-                  "scalar reference simd parallel pool hybrid|metal vulkan cuda gpu auto")
-      ->capture_default_str();
+  command.add_option("--backend", options.backend, kBackendNames)->capture_default_str();
   command.add_option("--device", options.device, "device number of the backend (default: the best of them)");
   command.add_option("--threads", options.threads, "CPU threads (0: what quota and affinity allow)")
       ->capture_default_str();

@@ -13,6 +13,10 @@
 
 namespace inferno::cli {
 
+/// What --backend takes, for its help.
+inline constexpr const char* kBackendNames =
+    "scalar reference simd parallel pool hybrid|metal vulkan cuda gpu auto";
+
 /// Which file: -m, else the model that ships with inferno.
 struct ModelOption {
   std::string path;

@@ -122,11 +122,7 @@ void add_limits(CLI::App& command, ServeSettings& settings) {
 void add_engine(CLI::App& command, ServeSettings& settings) {
   const char* const group = "Engine";
   auto& engine = settings.engine;
-  command
-      .add_option("--backend", engine.backend,
-                  "scalar reference simd parallel pool hybrid|metal vulkan cuda gpu auto")
-      ->capture_default_str()
-      ->group(group);
+  command.add_option("--backend", engine.backend, kBackendNames)->capture_default_str()->group(group);
   command.add_option("--device", engine.device, "device number of the backend (default: the best of them)")
       ->group(group);
   command.add_option("--threads", engine.threads, "CPU threads (0: what quota and affinity allow)")

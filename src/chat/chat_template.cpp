@@ -150,6 +150,7 @@ bool ChatTemplate::shows_tools() const {
     return true;
   }
 }
+
 const std::string& ChatTemplate::name() const {
   return state_->name;
 }

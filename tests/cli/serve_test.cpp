@@ -73,6 +73,27 @@ TEST(Serve, ListensAndEndsOnRequest) {
   EXPECT_THAT(served.log(), HasSubstr("GET /health 200"));
 }
 
+TEST(Serve, SaysOnceThatTheTemplateShowsNoTools) {
+  Served served;
+  const auto port = served.port();
+  ASSERT_NE(port, 0) << served.log();
+  const auto chat = [port](const std::string& tools) {
+    const auto body =
+        R"({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}], "tools": [)" + tools + "]}";
+    EXPECT_EQ(ask(port, post("/v1/chat/completions", body)).status, 200);
+  };
+  constexpr const char* kTool = R"({"type": "function", "function": {"name": "look"}})";
+  chat("");  // none: nothing to say, and it does not count
+  chat(kTool);
+  chat(kTool);
+  served.signal(SIGTERM);
+  EXPECT_EQ(served.wait(), 0);
+  const std::string warning = "does not show tools to the model";
+  const auto first = served.log().find(warning);
+  ASSERT_NE(first, std::string::npos) << served.log();
+  EXPECT_EQ(served.log().find(warning, first + 1), std::string::npos);
+}
+
 TEST(Serve, InterruptEndsItToo) {
   Served served;
   ASSERT_NE(served.port(), 0);

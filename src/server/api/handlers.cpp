@@ -61,9 +61,8 @@ std::size_t added_tokens(const Service& service, const TextInput& input) {
   return service.tokenizer.bos() && service.tokenizer.adds_bos() ? 1 : 0;
 }
 
-/// Once: what is true of the template stays true.
+/// Once: what is true of the template stays true. `conversation` has tools.
 void warn_of_tools(Service& service, const Conversation& conversation) {
-  if (conversation.tools.is_none()) return;
   std::call_once(service.tools_warned, [&] {
     const auto warning = service.templates->tools_warning(conversation);
     if (!warning.empty()) log().warn("{}", warning);
@@ -102,7 +101,7 @@ void answer_chat(const Incoming& incoming) {
   plan.logprobs = request.logprobs;
   {
     const auto prompt = service.templates->render(request.conversation);
-    warn_of_tools(service, request.conversation);
+    if (plan.parses_calls && !request.tools.empty()) warn_of_tools(service, request.conversation);
     plan.thoughts = thoughts_after(prompt, service.think_tags);
     plan.prompt = encode(service, prompt.spans());
   }

@@ -9,6 +9,11 @@ namespace inferno::cuda {
 constexpr uint kBundle = 8;
 constexpr uint kTileWarps = 2;
 
+/// The warp's tile of the bundle.
+__device__ inline uint tile_index() {
+  return threadIdx.x / (kTileWarps * kWarp);
+}
+
 /// A tile: first token, tokens, position of the first, offset of the row's table.
 struct Tile {
   uint token, tokens, position, table;

@@ -29,7 +29,6 @@ constexpr uint kChunkTiles = arith::kBlock / kMmaRows;  // score tiles of a prod
 constexpr uint kChunks = kSplit / arith::kBlock;
 static_assert(kThreads == 2 * kSplit);
 constexpr uint kGroups = 132;  // workgroups: what is in shared memory leaves room for one on a multiprocessor
-constexpr float kMinusInfinity = -__builtin_huge_valf();
 
 /// What is copied of a cache block's head. Chunks of 16 bytes are exclusive-ored, so that what a warp reads
 /// or writes at once lies in different banks.
@@ -429,7 +428,7 @@ struct TileQueries {
   uint first, count;  // those before the first see nothing
 
   __device__ TileQueries(const Job& job, const AttendConstants& c) {
-    const Tile& tile = job.tiles[threadIdx.x / (kTileWarps * kWarp)];
+    const Tile& tile = job.tiles[tile_index()];
     token = tile.token;
     position = tile.position;
     group = c.heads / c.kv_heads;
@@ -544,7 +543,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     careful = __syncthreads_or(careful);
     fetch_for(shared.jobs[(i + 1) % kJobs], (i + 1) % 2);
     if (finds) finder->next(shared.jobs[(i + 2) % kJobs]);
-    if ((job.members >> (threadIdx.x / (kTileWarps * kWarp)) & 1U) != 0) {
+    if ((job.members >> tile_index() & 1U) != 0) {
       attend_tile(shared, copied, job, careful, query_quants, query_scales, statistics, outputs, c);
     }
   }

@@ -17,6 +17,7 @@ using uint = arith::uint;
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+constexpr float kMinusInfinity = -__builtin_huge_valf();
 constexpr uint kSegmentBlocks = arith::kSegment / arith::kBlock;
 /// Packed weights, as kernels.hpp lays them out: bytes of a panel's segment, and of the scales at its begin.
 constexpr uint kScaleBytes = gpu::kPanel * kSegmentBlocks * sizeof(__half);

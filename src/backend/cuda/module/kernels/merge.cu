@@ -12,7 +12,6 @@ using gpu::MergeConstants;
 constexpr uint kSplit = arith::kSplit;
 constexpr unsigned kThreads = 256;
 constexpr uint kWarps = kThreads / kWarp;
-constexpr float kMinusInfinity = -__builtin_huge_valf();
 
 /// Splits of one head of one token, in ascending order. Grid (H, T'); a thread for each dimension of 32.
 __global__ void merge_any(const float2* statistics, const float* outputs, const uint* positions, float* mixed,
