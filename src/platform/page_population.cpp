@@ -3,101 +3,59 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <sys/mman.h>
 #include <system_error>
 #include <thread>
+#include <vector>
 
+#include "platform/cpu_budget.hpp"
 #include "platform/log.hpp"
-#include "platform/thread_priority.hpp"
 
 namespace inferno {
+namespace {
 
-class PagePopulation::Worker {
- public:
-  Worker(std::span<std::byte> pages, std::size_t ahead)
-      : pages_(pages),
-        ahead_(ahead),
-        wanted_(std::min(ahead, pages.size())),
-        thread_([this](const std::stop_token& stop) { work(stop); }) {}
+/// A huge page: what a thread takes at a time. The system refuses pieces that begin within a page.
+constexpr std::size_t kPiece = std::size_t{2} << 20U;
 
-  void use(std::size_t bytes) {
-    const auto wanted = std::min(bytes + ahead_, pages_.size());
-    if (wanted <= wanted_.load(std::memory_order_relaxed)) return;
-    {
-      const std::lock_guard lock(mutex_);
-      wanted_ = std::max(wanted, wanted_.load());
-    }
-    changed_.notify_all();
-  }
-
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_ >= wanted_; });
-  }
-
- private:
-  /// A huge page at a time, so that it can be stopped at once.
-  static constexpr std::size_t kPiece = std::size_t{2} << 20U;
-
-  void work(const std::stop_token& stop) {
-    lower_thread_priority();
-    std::unique_lock lock(mutex_);
-    while (changed_.wait(lock, stop, [this] { return done_ < wanted_; })) {
-      const auto piece = pages_.subspan(done_, std::min(kPiece, wanted_ - done_));
-      lock.unlock();
-      const int error = populate(piece);
-      lock.lock();
-      if (error == EINTR || error == EAGAIN) continue;
-      done_ += piece.size();
-      if (error != 0) {
-        log().debug("memory is not brought in ahead of its use: {}", std::generic_category().message(error));
-        done_ = pages_.size();
-      }
-      if (done_ >= wanted_) changed_.notify_all();
-      if (stop.stop_requested()) return;
-    }
-  }
-
-  static int populate(std::span<std::byte> piece) {
+/// 0, or what the system says against it.
+int populate(std::span<std::byte> piece) {
 #ifdef MADV_POPULATE_WRITE
-    return ::madvise(piece.data(), piece.size(), MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+  int error = 0;
+  do {
+    error = ::madvise(piece.data(), piece.size(), MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+  } while (error == EINTR || error == EAGAIN);
+  return error;
 #else
-    (void)piece;
-    return ENOSYS;
+  (void)piece;
+  return ENOSYS;
 #endif
-  }
+}
 
-  std::span<std::byte> pages_;
-  std::size_t ahead_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::size_t done_ = 0;
-  std::atomic<std::size_t> wanted_;  // written under the mutex
-  std::jthread thread_;              // the last: ends before what it uses
-};
+}  // namespace
 
-PagePopulation::PagePopulation(std::span<std::byte> pages, std::size_t ahead) {
-  if (pages.empty()) return;
+void populate_pages(std::span<std::byte> pages) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<int> error = 0;
+  const auto work = [&] {
+    while (error == 0) {
+      const auto begin = next.fetch_add(kPiece);
+      if (begin >= pages.size()) return;
+      if (const int refused = populate(pages.subspan(begin, std::min(kPiece, pages.size() - begin))))
+        error = refused;
+    }
+  };
+  const auto pieces = (pages.size() + kPiece - 1) / kPiece;
+  const auto threads = std::min<std::size_t>(cpu_budget().threads, pieces);
+  std::vector<std::jthread> helpers;
   try {
-    worker_ = std::make_unique<Worker>(pages, ahead);
-  } catch (const std::system_error& error) {
-    log().debug("memory is not brought in ahead of its use: {}", error.what());
+    while (helpers.size() + 1 < threads) helpers.emplace_back(work);
+  } catch (const std::system_error&) {  // the system gives no more threads: those that run do it
   }
-}
-
-PagePopulation::PagePopulation() = default;
-PagePopulation::PagePopulation(PagePopulation&&) noexcept = default;
-PagePopulation& PagePopulation::operator=(PagePopulation&&) noexcept = default;
-PagePopulation::~PagePopulation() = default;
-
-void PagePopulation::use(std::size_t bytes) {
-  if (worker_) worker_->use(bytes);
-}
-
-void PagePopulation::wait() {
-  if (worker_) worker_->wait();
+  work();
+  helpers.clear();
+  if (error != 0) {
+    log().debug("memory comes when it is touched: {}", std::generic_category().message(error));
+  }
 }
 
 }  // namespace inferno

@@ -53,8 +53,7 @@ struct Limits {
   std::uint32_t block_size = 256;    ///< positions per cache block; divides 256
   std::uint32_t blocks = 4;          ///< cache blocks in all
   std::uint32_t slots = 1;           ///< sampling slots; 0 if every row is to use kGreedySlot
-  bool populate =
-      false;  ///< bring the cache's memory in ahead of its use, in the background, where that matters
+  bool populate = false;  ///< bring all of the cache's memory in at once, where steps would wait for it later
 };
 
 /// Bytes that `reserve` takes, for messages and for choosing limits.

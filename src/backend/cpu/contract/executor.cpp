@@ -71,7 +71,6 @@ void CpuExecutor::allocate(const Limits& limits) {
 void CpuExecutor::run_step(const StepWork& work, HeadConsumer& head) {
   Stages stages(work.observer);
   const std::uint64_t waits = outside_ ? outside_->waits() : 0;
-  for (const auto& slot : work.plan.cache_slots) cache_.use(slot.block);
   run_embedding(work, stages);
   for (int layer = 0; layer < static_cast<int>(config_.layers); ++layer) {
     run_attention(work, layer, stages);

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "platform/page_population.hpp"
+
 namespace inferno::cpu {
 namespace {
 
@@ -54,8 +56,9 @@ KvStore::KvStore(const ModelConfig& config, std::uint32_t block_size, std::uint3
       padded_positions_(padded(block_size)),
       head_bytes_(stored_head_bytes(layout_)),
       block_bytes_(stored_block_bytes(config, block_size)),
-      memory_(block_bytes_ * blocks),
-      population_(populate ? memory_.span() : std::span<std::byte>{}) {}
+      memory_(block_bytes_ * blocks) {
+  if (populate) populate_pages(memory_.span());
+}
 
 std::size_t KvStore::stored_block_bytes(const ModelConfig& config, std::uint32_t block_size) {
   const BlockLayout layout(config, block_size);

@@ -7,7 +7,6 @@
 #include "backend/cpu/contract/aligned_buffer.hpp"
 #include "backend/cpu/contract/block_layout.hpp"
 #include "backend/cpu/kernels/kernel_set.hpp"
-#include "platform/page_population.hpp"
 
 namespace inferno::cpu {
 
@@ -18,14 +17,12 @@ class KvStore {
  public:
   KvStore() = default;
   /// Throws std::bad_alloc.
-  /// `populate`: memory is brought in ahead of its use, which is to be told with `use`.
+  /// `populate`: all of the memory is brought in now, not when it is touched.
   KvStore(const ModelConfig& config, std::uint32_t block_size, std::uint32_t blocks, bool populate = false);
 
   /// Bytes of one block in this layout.
   static std::size_t stored_block_bytes(const ModelConfig& config, std::uint32_t block_size);
 
-  /// Blocks up to and with this one are used.
-  void use(std::uint32_t block) { population_.use((std::size_t{block} + 1) * block_bytes_); }
   /// One KV head of one layer in one block.
   CacheView view(std::uint32_t block, std::size_t layer, std::size_t kv_head) const;
   std::uint32_t block_size() const { return static_cast<std::uint32_t>(layout_.block_size); }
@@ -43,7 +40,6 @@ class KvStore {
   std::size_t head_bytes_ = 0;
   std::size_t block_bytes_ = 0;
   AlignedBuffer<std::byte> memory_;
-  PagePopulation population_;  // of memory_, which it must not outlive
 };
 
 }  // namespace inferno::cpu
