@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/cpu/parallel/policy.hpp"
+#include "backend/cpu/parallel/thread_places.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -36,36 +37,55 @@ void pause() {
 #endif
 }
 
-/// Spins until `done()` or the time is over; whether it is done.
-template <typename Condition>
-bool spin_until(const Condition& done, std::chrono::nanoseconds limit) {
-  if (done()) return true;
-  if (limit.count() == 0) return false;
-  const auto start = std::chrono::steady_clock::now();
-  auto spun = std::chrono::nanoseconds(0);
-  while (spun < limit) {
-    for (int i = 0; i < kPausesPerClock; ++i) {
-      pause();
-      if (done()) return true;
-    }
-    spun = std::chrono::steady_clock::now() - start;
-    if (spun > kSelfishSpin) std::this_thread::yield();
-  }
-  return false;
-}
-
-/// Lets others have a thread's core for a moment when it has been used for long.
+/// A thread of a pool, as the system sees it: it keeps away from the others, and lets whoever waits for its
+/// core have it for a moment when it has been used for long.
 class Turn {
  public:
+  Turn(ThreadPlaces& places, unsigned thread) : places_(&places), thread_(thread) {}
+
   void end_operation() {
     if (++operations_ % kOperationsPerClock != 0) return;
+    places_->keep_apart(thread_);
     const auto now = std::chrono::steady_clock::now();
     if (now - began_ < kTurn) return;
     std::this_thread::yield();
     began_ = std::chrono::steady_clock::now();
   }
 
+  /// Spins until `done()` or the time is over; whether it is done.
+  template <typename Condition>
+  bool spin_until(const Condition& done, std::chrono::nanoseconds limit) {
+    if (done()) return true;
+    if (limit.count() == 0) return false;
+    ThreadPlaces::Doubt doubt;
+    const auto start = std::chrono::steady_clock::now();
+    auto spun = std::chrono::nanoseconds(0);
+    while (spun < limit) {
+      for (int i = 0; i < kPausesPerClock; ++i) {
+        pause();
+        if (done()) return true;
+      }
+      spun = std::chrono::steady_clock::now() - start;
+      if (spun > kSelfishSpin) {
+        places_->keep_apart(thread_);
+        places_->help(thread_, doubt);
+        std::this_thread::yield();
+      }
+    }
+    return false;
+  }
+
+  /// Runs `wait`, which blocks.
+  template <typename Wait>
+  void sleep(const Wait& wait) {
+    places_->leave(thread_);
+    wait();
+    places_->keep_apart(thread_);
+  }
+
  private:
+  ThreadPlaces* places_;
+  unsigned thread_;
   std::chrono::steady_clock::time_point began_;
   std::uint32_t operations_ = 0;
 };
@@ -79,7 +99,9 @@ class PoolPolicy : public ParallelPolicy {
  public:
   PoolPolicy(unsigned threads, unsigned available)
       : spin_time_(threads <= available ? std::chrono::nanoseconds(kSpinTime) : std::chrono::nanoseconds(0)),
-        decks_(threads) {
+        decks_(threads),
+        places_(threads, threads <= available),
+        turn_(places_, 0) {
     workers_.reserve(threads - 1);
     try {
       for (unsigned thread = 1; thread < threads; ++thread) {
@@ -112,11 +134,13 @@ class PoolPolicy : public ParallelPolicy {
     take_parts(0, epoch);
     const auto finished = [this] { return remaining_.load(std::memory_order_acquire) == 0; };
     turn_.end_operation();
-    if (spin_until(finished, spin_time_)) return;
-    for (auto left = remaining_.load(std::memory_order_acquire); left != 0;
-         left = remaining_.load(std::memory_order_acquire)) {
-      remaining_.wait(left, std::memory_order_acquire);
-    }
+    if (turn_.spin_until(finished, spin_time_)) return;
+    turn_.sleep([this] {
+      for (auto left = remaining_.load(std::memory_order_acquire); left != 0;
+           left = remaining_.load(std::memory_order_acquire)) {
+        remaining_.wait(left, std::memory_order_acquire);
+      }
+    });
   }
 
  private:
@@ -150,13 +174,15 @@ class PoolPolicy : public ParallelPolicy {
 
   void work(unsigned thread) {
     std::uint32_t seen = 0;
-    Turn turn;
+    Turn turn(places_, thread);
     while (true) {
       const auto changed = [this, seen] { return epoch_.load(std::memory_order_acquire) != seen; };
-      if (!spin_until(changed, spin_time_)) {
-        sleepers_.fetch_add(1);
-        while (!changed()) epoch_.wait(seen);
-        sleepers_.fetch_sub(1);
+      if (!turn.spin_until(changed, spin_time_)) {
+        turn.sleep([&] {
+          sleepers_.fetch_add(1);
+          while (!changed()) epoch_.wait(seen);
+          sleepers_.fetch_sub(1);
+        });
       }
       if (stopping_) return;
       seen = epoch_.load(std::memory_order_acquire);
@@ -178,6 +204,7 @@ class PoolPolicy : public ParallelPolicy {
 
   void take_parts(unsigned thread, std::uint32_t epoch) {
     std::uint32_t done = 0;
+    places_.begin(thread);
     for (unsigned i = 0; i < threads(); ++i) {
       auto& deck = decks_[(thread + i) % threads()];
       unsigned part = 0;
@@ -187,12 +214,14 @@ class PoolPolicy : public ParallelPolicy {
         ++done;
       }
     }
+    places_.end(thread);
     if (done == 0) return;
     if (remaining_.fetch_sub(done, std::memory_order_acq_rel) == done && thread != 0) remaining_.notify_one();
   }
 
   std::chrono::nanoseconds spin_time_;
   std::vector<Deck> decks_;
+  ThreadPlaces places_;
   Turn turn_;  // of the thread that calls run()
   const Task* task_ = nullptr;
   unsigned parts_ = 0;
