@@ -59,7 +59,9 @@ double tokens_per_event(const Streamer::Counts& counts) {
 /// Streams that each go on for ever.
 class Streams {
  public:
-  Streams(Poller& poller, std::uint32_t count, Prompt prompt) : prompt_(prompt) {
+  /// `seed`: of the prompts. Only with one that no earlier run had does the server have none of them cached.
+  Streams(Poller& poller, std::uint32_t count, Prompt prompt, std::uint64_t seed = 1)
+      : prompt_(prompt), random_(seed) {
     for (std::uint32_t i = 0; i < count; ++i)
       streamers_.push_back(std::make_unique<Streamer>(poller, counts));
     for (const auto& streamer : streamers_) next(*streamer);
@@ -78,7 +80,7 @@ class Streams {
   }
 
   Prompt prompt_;
-  std::mt19937_64 random_{1};
+  std::mt19937_64 random_;
   std::vector<std::unique_ptr<Streamer>> streamers_;
 };
 
@@ -177,7 +179,7 @@ Findings run_disturbed(const Target& target, const Disturbed& options) {
   check(streams.counts);
   auto alone = streams.counts.gaps;
   clear(streams.counts);
-  Streams prompts(poller, 1, {.tokens = options.prompt_tokens, .generate = 1});
+  Streams prompts(poller, 1, {.tokens = options.prompt_tokens, .generate = 1}, std::random_device()());
   const auto start = Clock::now();
   streams.run(poller, options.seconds);
   const double seconds = since(start) * 1e-3;

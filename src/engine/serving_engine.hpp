@@ -56,8 +56,8 @@ struct ServingOptions {
   std::uint32_t max_queue = 256;    ///< requests that wait beside those; one more is refused with QueueFull
   std::uint32_t step_tokens = 512;  ///< most tokens of a step: decoding rows first, the rest are prompts
   /// While requests decode, prompts take so much of a step that it lasts at most about this many times what
-  /// the decoding rows alone need (but always 4 tokens, so that prompts go on). 0: step_tokens alone
-  /// decides.
+  /// decoding rows alone needed of late (but 2 tokens in any case, so that prompts go on). 0: step_tokens
+  /// alone decides.
   double step_stretch = 2;
   /// Who waits starts when the cache has room for it and for this many further tokens of every running
   /// request, so that few are paused soon after. Doubles for a request each time it is paused.

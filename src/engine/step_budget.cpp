@@ -10,8 +10,22 @@ namespace {
 /// that they attended to. From one chunk of a new prompt to the next the latter grow threefold anyway.
 constexpr double kTokenGrowth = 2;
 constexpr double kAttendedGrowth = 4;
-/// What is left after each step of what was allowed because of an earlier one.
-constexpr double kMemory = 0.999;
+/// What is left after each step with prompts of what was allowed because of an earlier one. What a token
+/// costs is forgotten while a prompt's last ones, which attend to much, go a few at a time; the next prompt's
+/// first ones are to teach it again before there are many.
+constexpr double kMemory = 0.9;
+/// Of steps with rows while prompts wait one in so many goes without the prompts: nothing else tells what
+/// rows cost from what prompts cost, for both grow from step to step.
+constexpr std::uint32_t kAloneEvery = 16;
+/// What rows usually need is a mean over their latest steps, as many as take so many microseconds without
+/// prompts; those with prompts count as the next one without.
+constexpr double kUsualTime = 2e6;
+/// A step counts up to so many times what was predicted: it may have been interrupted.
+constexpr double kMostSurprise = 1.5;
+/// Of the stretch, what is left for prompts beside rows that need more than usual.
+constexpr double kLeastShare = 0.1;
+/// Of a step that took far too long, what the next may have at least: it may have been interrupted, too.
+constexpr double kMostCut = 0.1;
 
 /// The most tokens from position `first` on that cost at most `most`, each `token` and `position` for every
 /// position that it attends to: the positive root of a quadratic equation.
@@ -50,7 +64,7 @@ PromptAllowance StepBudget::prompts(const StepLoad& load) const {
   if (load.rows == 0 || stretch_ == 0) return allowance;
   allowance.limited_ = true;
   allowance.least_ = std::min(allowance.tokens_, kLeast);
-  if (!rows_known_) {
+  if (!rows_known_ || since_alone_ + 1 >= kAloneEvery) {
     allowance.tokens_ = allowance.least_ = 0;
     return allowance;
   }
@@ -59,16 +73,50 @@ PromptAllowance StepBudget::prompts(const StepLoad& load) const {
   allowance.attended_ = most_attended_;
   allowance.per_token_ = cost_.per_token();
   allowance.per_position_ = cost_.per_prompt_position();
-  allowance.microseconds_ = (stretch_ - 1) * cost_.predict(load);
+  allowance.microseconds_ = for_prompts(cost_.predict(load));
   return allowance;
 }
 
 void StepBudget::observe(const StepLoad& load, double microseconds) {
+  if (load.rows > 0) observe_rows(load, microseconds);
   cost_.observe(load, microseconds);
-  if (load.rows > 0 && load.prompt_tokens == 0) rows_known_ = true;
-  most_tokens_ = std::max(kMemory * most_tokens_, kTokenGrowth * load.prompt_tokens);
-  most_attended_ =
-      std::max(kMemory * most_attended_, kAttendedGrowth * static_cast<double>(load.prompt_attended));
+  if (load.rows > 0 && load.prompt_tokens > 0) observe_prompts(load, microseconds);
+}
+
+/// What is left for prompts beside rows that need so much, all in microseconds.
+double StepBudget::for_prompts(double rows) const {
+  return std::max(stretch_ * usual_ - rows, kLeastShare * (stretch_ - 1) * rows);
+}
+
+/// How far the next step with prompts may go beyond this one; less far than this if this took too long, for
+/// what it cost is learned slower than a prompt grows.
+void StepBudget::observe_prompts(const StepLoad& load, double microseconds) {
+  const double rows = cost_.predict({.rows = load.rows, .attended = load.attended});
+  const double wanted = for_prompts(rows);
+  const double taken = microseconds - rows;
+  const bool too_long = taken > wanted;
+  const double share = too_long ? std::max(wanted / taken, kMostCut) : 1;
+  const double tokens = share * load.prompt_tokens;
+  const double attended = share * static_cast<double>(load.prompt_attended);
+  most_tokens_ = too_long ? tokens : std::max(kMemory * most_tokens_, kTokenGrowth * tokens);
+  most_attended_ = too_long ? attended : std::max(kMemory * most_attended_, kAttendedGrowth * attended);
+}
+
+/// Before the costs have learned from the step.
+void StepBudget::observe_rows(const StepLoad& load, double microseconds) {
+  if (load.prompt_tokens > 0) {
+    ++since_alone_;
+    return;
+  }
+  const double steps = rows_known_ ? since_alone_ + 1 : 1;
+  const double rows =
+      rows_known_ ? std::min(microseconds, kMostSurprise * cost_.predict(load)) : microseconds;
+  usual_of_ += steps;
+  // Between what a step took before and now: rows that become many are to be followed within seconds, too.
+  const double time = steps * std::sqrt(usual_ * rows);
+  usual_ += std::clamp(time / kUsualTime, steps / usual_of_, 1.0) * (rows - usual_);
+  since_alone_ = 0;
+  rows_known_ = true;
 }
 
 }  // namespace inferno
