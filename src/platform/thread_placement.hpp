@@ -23,7 +23,7 @@ class ThreadHandle {
   /// How long it has run; zero where the system does not tell.
   std::chrono::nanoseconds run_time() const;
   /// If it waits for a processor it goes on at that of the calling thread, as soon as that gives it up; one
-  /// that runs moves there, too. False if it may not run there, if it has ended, or if the system does not
+  /// that runs moves there, too. False if it may not run there, if it is gone, or if the system does not
   /// let threads choose. (Of a thread that ended long ago the number may be somebody else's.)
   bool bring_here() const;
 
