@@ -253,6 +253,12 @@ Conversation parse_conversation(std::string_view json) {
     } else if (name == "add_generation_prompt") {
       if (!value.is(Kind::boolean)) fail(name, "true or false", value);
       conversation.add_generation_prompt = value.boolean();
+    } else if (name == "chat_template_kwargs") {
+      if (value.is_none()) continue;
+      if (!value.is(Kind::dict)) fail(name, "an object", value);
+      for (const auto& [variable, said] : value.dict().entries) {
+        if (!said.is_none()) set_variable(conversation, variable.text().bytes(), said);
+      }
     } else {
       set_variable(conversation, name, value);
     }

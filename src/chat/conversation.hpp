@@ -40,7 +40,8 @@ enum class ArgumentForm : std::uint8_t {
   text,      ///< it puts them between other text: an object would fail or be printed as Python prints it
 };
 
-/// `{messages, tools?, add_generation_prompt?, enable_thinking?, …}`: further members become variables of the
+/// `{messages, tools?, add_generation_prompt?, enable_thinking?, …}`: further members, and those of
+/// `chat_template_kwargs`, become variables of the
 /// template. Throws UsageError naming the member that is wrong.
 Conversation parse_conversation(std::string_view json);
 

@@ -28,24 +28,6 @@ bool could_be(std::string_view text, std::string_view tag) {
   return text.size() < tag.size() && tag.substr(0, text.size()) == text;
 }
 
-/// The first place in a text where a tag stands, or could stand with more text; the text's end if there is
-/// none.
-struct TagPlace {
-  std::size_t begin = 0;
-  std::string_view tag;  ///< empty: it is not complete
-};
-
-TagPlace find_tag(std::string_view text, Tags tags) {
-  for (auto begin = text.find('<'); begin < text.size(); begin = text.find('<', begin + 1)) {
-    const auto rest = text.substr(begin);
-    for (const auto tag : tags) {
-      if (rest.starts_with(tag)) return {begin, tag};
-      if (could_be(rest, tag)) return {begin, {}};
-    }
-  }
-  return {text.size(), {}};
-}
-
 }  // namespace
 
 bool ends_in_reasoning(const Prompt& prompt) {
@@ -99,15 +81,43 @@ Tags OutputParser::tags() const {
   return {};
 }
 
+OutputParser::TagPlace OutputParser::find_tag() const {
+  const std::string_view text = held_;
+  for (auto begin = text.find('<'); begin < text.size(); begin = text.find('<', begin + 1)) {
+    if (!may_begin(begin)) continue;
+    const auto rest = text.substr(begin);
+    for (const auto tag : tags()) {
+      if (rest.starts_with(tag)) return {begin, tag};
+      if (could_be(rest, tag)) return {begin, {}};
+    }
+  }
+  return {text.size(), {}};
+}
+
+bool OutputParser::may_begin(std::size_t at) const {
+  return !options_.tags_are_told || std::binary_search(told_.begin(), told_.end(), dropped_ + at);
+}
+
+void OutputParser::drop(std::size_t size) {
+  held_.erase(0, size);
+  dropped_ += size;
+  // The last byte may come back (see give_up_call).
+  while (!told_.empty() && told_.front() + 1 < dropped_) told_.pop_front();
+}
+
+void OutputParser::drop_blanks() {
+  drop(std::min(held_.find_first_not_of(kBlanks), held_.size()));
+}
+
 void OutputParser::drop_partial_tag() {
-  const auto place = find_tag(held_, tags());
+  const auto place = find_tag();
   if (place.tag.empty() && held_.size() - place.begin >= 2) held_.resize(place.begin);
 }
 
 bool OutputParser::step(OutputDelta& delta, bool at_end) {
   if (held_.empty() && !at_end) return false;
   if (skip_blanks_) {
-    held_.erase(0, std::min(held_.find_first_not_of(kBlanks), held_.size()));
+    drop_blanks();
     if (held_.empty()) return false;
     skip_blanks_ = false;
   }
@@ -148,19 +158,20 @@ void OutputParser::leave_reasoning() {
 bool OutputParser::step_beginning(bool at_end) {
   const auto first = std::min(held_.find_first_not_of(kBlanks), held_.size());
   blanks_.append(held_, 0, first);
-  held_.erase(0, first);
-  if (held_.starts_with(kThink)) {
-    held_.erase(0, kThink.size());
+  drop(first);
+  if (held_.starts_with(kThink) && may_begin(0)) {
+    drop(kThink.size());
     enter_reasoning();
     return true;
   }
-  if (!at_end && could_be(held_, kThink)) return false;
+  // What follows blanks may be told with the next piece of text.
+  if (!at_end && (held_.empty() || (could_be(held_, kThink) && may_begin(0)))) return false;
   state_ = State::content;
   return true;
 }
 
 bool OutputParser::step_reasoning(OutputDelta& delta, bool at_end) {
-  const auto place = find_tag(held_, tags());
+  const auto place = find_tag();
   const bool is_over = place.tag.empty() && at_end;
   std::string thoughts;
   pass_on(thoughts, std::string_view(held_).substr(0, is_over ? held_.size() : place.begin));
@@ -169,7 +180,7 @@ bool OutputParser::step_reasoning(OutputDelta& delta, bool at_end) {
     delta.reasoning += thoughts;
     has_thoughts_ = true;
   }
-  held_.erase(0, is_over ? held_.size() : place.begin + place.tag.size());
+  drop(is_over ? held_.size() : place.begin + place.tag.size());
   if (place.tag == kThinkEnd) leave_reasoning();
   if (place.tag == kThink) skip_blanks_ = true;
   return !place.tag.empty();
@@ -178,10 +189,10 @@ bool OutputParser::step_reasoning(OutputDelta& delta, bool at_end) {
 bool OutputParser::step_content(OutputDelta& delta, bool at_end) {
   const auto begin = held_.find_first_not_of(kBlanks);
   is_plain_ = is_plain_ || (options_.plain_content && begin != std::string::npos && held_[begin] != '<');
-  const auto place = find_tag(held_, tags());
+  const auto place = find_tag();
   const bool is_over = place.tag.empty() && at_end;
   pass_on(delta.content, std::string_view(held_).substr(0, is_over ? held_.size() : place.begin));
-  held_.erase(0, is_over ? held_.size() : place.begin + place.tag.size());
+  drop(is_over ? held_.size() : place.begin + place.tag.size());
   if (!place.tag.empty()) take_content_tag(place.tag);
   // Blanks may turn out to stand before a call; those behind one are left out.
   if (is_over && has_whole_call_) blanks_.clear();
@@ -223,7 +234,7 @@ void OutputParser::report_call(OutputDelta& delta, bool ends) {
 bool OutputParser::step_call(OutputDelta& delta, bool at_end) {
   // A closing tag can only stand where the JSON is over or is none: within strings it is text.
   const auto taken = scanner_.push(held_);
-  held_.erase(0, taken);
+  drop(taken);
   report_call(delta, scanner_.is_whole());
   if (scanner_.is_whole()) {
     state_ = State::after_call;
@@ -235,7 +246,10 @@ bool OutputParser::step_call(OutputDelta& delta, bool at_end) {
     return true;
   }
   // Cut off: what has not begun yet is dropped, too. It is part of a call, not of the answer.
-  if (at_end) state_ = State::content;
+  if (at_end) {
+    state_ = State::content;
+    ended_in_call_ = true;
+  }
   return false;
 }
 
@@ -243,6 +257,7 @@ void OutputParser::give_up_call(OutputDelta& delta) {
   auto text = scanner_.text();
   // What broke the JSON may be a tag's beginning.
   held_.insert(0, 1, text.back());
+  --dropped_;
   text.pop_back();
   if (text.starts_with('\n')) text.erase(0, 1);
   blanks_ = std::exchange(blanks_before_, {});
@@ -252,14 +267,14 @@ void OutputParser::give_up_call(OutputDelta& delta) {
 }
 
 bool OutputParser::step_after_call(bool at_end) {
-  held_.erase(0, std::min(held_.find_first_not_of(kBlanks), held_.size()));
-  if (could_be(held_, kCallEnd)) {
+  drop_blanks();
+  if (held_.empty() || (could_be(held_, kCallEnd) && may_begin(0))) {
     // Cut off within the tag, if no more comes: the call is whole all the same.
-    if (at_end) held_.clear();
+    if (at_end) drop(held_.size());
     return false;
   }
   // A model that forgets the tag goes on with its answer.
-  if (held_.starts_with(kCallEnd)) held_.erase(0, kCallEnd.size());
+  if (held_.starts_with(kCallEnd) && may_begin(0)) drop(kCallEnd.size());
   state_ = State::content;
   skip_blanks_ = true;
   return true;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct OutputParserOptions {
   /// The answer behind the first thoughts is JSON, or calls instead of it: what spells a tag in JSON is text.
   bool plain_content = false;
   bool tool_calls = false;  ///< <tool_call> blocks of the answer are calls
+  /// Tags stand only where `tag_at` says so; what merely spells one is text. False: both count.
+  bool tags_are_told = false;
 };
 
 /// Whether a prompt ends with the template's <think>, so that the model's first words are thoughts.
@@ -46,7 +49,7 @@ bool ends_in_reasoning(const Prompt& prompt);
 ///
 /// Thoughts that begin again later are thoughts, too, joined by a blank line. Tags that stand where they mean
 /// nothing (an opening one within thoughts, a closing one in the answer) are dropped. What merely spells a
-/// tag cannot be told from one.
+/// tag is told from one only with `tags_are_told`.
 ///
 /// Blank lines around thoughts are left out, also blanks between the answer and the calls. A tool call that
 /// is drafted in the thoughts stays there, as text. A block that is no call (no JSON, no name, arguments that
@@ -56,20 +59,35 @@ class OutputParser {
  public:
   explicit OutputParser(const OutputParserOptions& options);
 
+  /// A tag begins at this byte of all the text together. Before the text is pushed, in ascending order.
+  void tag_at(std::size_t byte) { told_.push_back(byte); }
   /// Takes time in proportion to `text`.
   OutputDelta push(std::string_view text);
   /// The output is over: what was held back.
-  /// `cut`: a stop string ended the text, perhaps within a tag; what seems to be the beginning of one (of two
-  /// characters at least) then goes with it.
+  /// `cut`: not the model ended the text, and perhaps within a tag; what seems to be the beginning of one (of
+  /// two characters at least) then goes with it.
   OutputDelta finish(bool cut = false);
 
   /// Calls that began.
   std::size_t calls() const { return calls_; }
+  /// The output ended within a call, perhaps before anything of it could be told.
+  bool ended_in_call() const { return ended_in_call_; }
 
  private:
   enum class State : unsigned char { beginning, reasoning, content, call, after_call };
 
+  /// The first place in `held_` where a tag stands, or could stand with more text; its end if there is none.
+  struct TagPlace {
+    std::size_t begin = 0;
+    std::string_view tag;  ///< empty: it is not complete
+  };
+
   std::span<const std::string_view> tags() const;
+  TagPlace find_tag() const;
+  /// Whether a tag may begin at this byte of `held_`.
+  bool may_begin(std::size_t at) const;
+  void drop(std::size_t size);
+  void drop_blanks();
   void drop_partial_tag();
   /// Takes what can be decided out of `held_`; false if more must come first.
   bool step(OutputDelta& delta, bool at_end);
@@ -88,7 +106,9 @@ class OutputParser {
 
   OutputParserOptions options_;
   State state_ = State::content;
-  std::string held_;          ///< not decided: between pushes no more than the beginning of a tag
+  std::string held_;              ///< not decided: between pushes no more than the beginning of a tag
+  std::size_t dropped_ = 0;       ///< bytes of the text before it
+  std::deque<std::size_t> told_;  ///< bytes of the text where tags begin, from `held_` on
   std::string blanks_;        ///< stand before it, and may turn out to stand around thoughts or before a call
   bool skip_blanks_ = false;  ///< nothing but blanks has come since a tag
   bool has_thoughts_ = false;    ///< some have come out
@@ -97,6 +117,7 @@ class OutputParser {
   bool is_plain_ = false;        ///< the content has begun, and has no tags
   std::size_t calls_ = 0;
   bool call_began_ = false;
+  bool ended_in_call_ = false;
   bool has_whole_call_ = false;
   std::string blanks_before_;  ///< the call or the thoughts that are being read, in the answer
   ToolCallScanner scanner_;

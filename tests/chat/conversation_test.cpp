@@ -93,6 +93,9 @@ TEST(Conversation, GenerationPromptAndThinkingAreOptional) {
   EXPECT_EQ(prompt_of(user, R"(, "add_generation_prompt": false)"), "<|im_start|>user\nq<|im_end|>\n");
   EXPECT_THAT(prompt_of(user, R"(, "enable_thinking": false)"), HasSubstr("<think>\n\n</think>\n\n"));
   EXPECT_EQ(prompt_of(user, R"(, "enable_thinking": true)"), prompt_of(user));
+  EXPECT_EQ(prompt_of(user, R"(, "chat_template_kwargs": {"enable_thinking": false, "x": null})"),
+            prompt_of(user, R"(, "enable_thinking": false)"));
+  EXPECT_EQ(prompt_of(user, R"(, "chat_template_kwargs": null)"), prompt_of(user));
 }
 
 TEST(Conversation, TheOlderFormOfCallsGivesTheSamePrompt) {
@@ -135,6 +138,10 @@ TEST(Conversation, WhatIsWrongIsNamedByItsPath) {
       {R"({"messages": [{"role": "user", "content": "x"}], "tools": ["x"]})", "tools[0]: expected an object"},
       {R"({"messages": [{"role": "user", "content": "x"}], "enable_thinking": "false"})",
        "enable_thinking: expected true or false, found a string"},
+      {R"({"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": {"enable_thinking": 1}})",
+       "enable_thinking: expected true or false, found a number"},
+      {R"({"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": []})",
+       "chat_template_kwargs: expected an object, found an array"},
       {R"({"messages": [{"role": "user", "content": "x"}], "add_generation_prompt": 1})",
        "add_generation_prompt: expected true or false"},
       {R"({"messages": [{"role": "user", "content": "x"}], "chat_template": "{{ 1 }}"})",

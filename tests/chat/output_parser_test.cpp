@@ -330,6 +330,72 @@ TEST(OutputParser, AStopStringWithinATagLeavesNoPieceOfIt) {
   }
 }
 
+/// Pieces whose tags are told; the others spell them.
+TEST(OutputParser, WithTagsToldWhatSpellsOneIsText) {
+  struct Piece {
+    std::string text;
+    bool is_tag = false;
+  };
+  const auto parse_told = [](const std::vector<Piece>& pieces, bool one_piece) {
+    OutputParser parser({.tool_calls = true, .tags_are_told = true});
+    Answer answer;
+    std::size_t byte = 0;
+    std::string all;
+    for (const auto& [text, is_tag] : pieces) {
+      if (is_tag) parser.tag_at(byte);
+      byte += text.size();
+      if (one_piece) {
+        all += text;
+      } else {
+        add(answer, parser.push(text));
+      }
+    }
+    add(answer, parser.push(all));
+    add(answer, parser.finish());
+    return answer;
+  };
+  const Piece think{"<think>", true};
+  const Piece think_end{"</think>", true};
+  const Piece call{"<tool_call>", true};
+  const Piece call_end{"</tool_call>", true};
+  struct Case {
+    std::vector<Piece> pieces;
+    Answer expected;
+  };
+  for (const auto& [pieces, expected] :
+       {Case{{think, {"he wrote </think> x"}, think_end, {"ok"}}, {"he wrote </think> x", "ok", {}}},
+        Case{{{" "}, think, {"a <think> b"}, think_end, {"\n\n<think>c</think>"}},
+             {"a <think> b", "<think>c</think>", {}}},
+        Case{{{"<think>a</think>b"}}, {"", "<think>a</think>b", {}}},
+        Case{{{"<tool_call>{\"name\": \"f\"}</tool_call> ok"}},
+             {"", "<tool_call>{\"name\": \"f\"}</tool_call> ok", {}}},
+        Case{{{"a "}, call, {"{\"name\": \"f\"}"}, call_end, {" b <tool_call>"}},
+             {"", "ab <tool_call>", {{"f", "{}", true}}}},
+        // What breaks a call's JSON may be a tag itself.
+        Case{{call, {"x"}, think, {"y"}, think_end, {"z"}}, {"y", "xz", {}}},
+        Case{{call, think, {"y"}, think_end, {"z"}}, {"y", "z", {}}},
+        Case{{call, {"{\"name\": \"f\"}"}, {"</tool_call>"}}, {"", "</tool_call>", {{"f", "{}", true}}}}}) {
+    for (const bool one_piece : {false, true})
+      EXPECT_EQ(parse_told(pieces, one_piece), expected) << one_piece;
+  }
+}
+
+TEST(OutputParser, KnowsWhetherItEndedInACall) {
+  const auto ends = [](const std::string& text) {
+    OutputParser parser({.tool_calls = true});
+    (void)parser.push(text);
+    EXPECT_FALSE(parser.ended_in_call());
+    (void)parser.finish();
+    return parser.ended_in_call();
+  };
+  for (const auto* text : {"<tool_call>", "a <tool_call>\n{\"name\": \"f\", \"",
+                           "<tool_call>{\"name\": \"f\", \"arguments\": {"})
+    EXPECT_TRUE(ends(text)) << text;
+  for (const auto* text :
+       {"", "a", "<tool_call>x", "<tool_call>{\"name\": \"f\"}", "<tool_call>{\"name\": \"f\"}</tool_"})
+    EXPECT_FALSE(ends(text)) << text;
+}
+
 TEST(OutputParser, KnowsWhetherThePromptBeganTheThoughts) {
   const auto ends = [](std::string text, bool trusted) {
     return ends_in_reasoning(Prompt(jinja::Text(std::move(text), trusted)));

@@ -11,16 +11,18 @@
 
 namespace inferno::api {
 
-OutputParserOptions ChatPlan::parser_options() const {
+OutputParserOptions ChatPlan::parser_options(const TagTokens& tokens) const {
   return {.begins_in_reasoning = thoughts == Thoughts::begun,
           .plain_content = plain_content,
-          .tool_calls = parses_calls};
+          .tool_calls = parses_calls,
+          .tags_are_told = form && tokens.complete()};
 }
 
 ChatAnswer::Choice::Choice(const Service& service, const ChatPlan& plan)
-    : parser(plan.parser_options()),
+    : parser(plan.parser_options(service.tag_tokens)),
       thoughts(service.tokenizer, service.think_tags, plan.thoughts == Thoughts::begun) {
   if (plan.logprobs) gate.emplace(service.tokenizer, 0);
+  if (plan.parser_options(service.tag_tokens).tags_are_told) places.emplace();
 }
 
 ChatAnswer::ChatAnswer(std::shared_ptr<Service> service, std::shared_ptr<http::Exchange> exchange,
@@ -54,9 +56,18 @@ ServingRequest ChatAnswer::make_request(std::size_t sequence) {
   if (plan_.form) {
     request.constraint = plan_.form->constrain(plan_.thoughts);
   } else if (plan_.single_call) {
-    request.constraint = end_after_first_call(service().tokenizer, plan_.parser_options());
+    request.constraint =
+        end_after_first_call(service().tokenizer, plan_.parser_options(service().tag_tokens));
   }
   return request;
+}
+
+/// Of a token whose text may be still to come: it may be held back for a stop string.
+void ChatAnswer::tell_tag(Choice& choice, TokenId id) const {
+  const auto& tokenizer = service().tokenizer;
+  if (!choice.places || tokenizer.is_control(id)) return;
+  const auto place = choice.places->push(tokenizer.bytes(id));
+  if (service().tag_tokens.contains(id)) choice.parser.tag_at(place.bytes);
 }
 
 /// A call begins behind the '>' of its tag. Cut there, a piece has content either before a call or in place
@@ -96,6 +107,7 @@ void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
   OutputDelta news;
   for (auto& event : update.tokens) {
     choice.thoughts.push(event.id);
+    tell_tag(choice, event.id);
     parse(choice, event.text, news);
     if (!choice.gate) continue;
     const auto certain = event.text.size();
@@ -104,7 +116,8 @@ void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
   }
   if (update.outcome) {
     parse(choice, update.outcome->text, news);
-    add(choice, choice.parser.finish(update.outcome->stop_string.has_value()), news);
+    const bool is_cut = update.outcome->stop_string || update.outcome->end == RequestEnd::length;
+    add(choice, choice.parser.finish(is_cut), news);
     if (choice.gate) choice.gate->finish(*update.outcome, ready_);
   }
   for (const auto& token : ready_) append_chat_logprob(choice.logprobs, token.event, service().tokenizer);
@@ -113,7 +126,8 @@ void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
     const bool has_calls =
         std::any_of(choice.calls.begin(), choice.calls.end(), [](const Call& call) { return call.is_whole; });
     // Whoever was sent the beginning of a call must not take it for one, whatever cut it off.
-    const bool is_cut = update.outcome->end == RequestEnd::length || choice.call_is_open;
+    const bool is_cut =
+        update.outcome->end == RequestEnd::length || choice.call_is_open || choice.parser.ended_in_call();
     choice.finish_reason = is_cut ? "length" : has_calls ? "tool_calls" : "stop";
     usage_.add(0, update.outcome->usage, choice.thoughts.count());
   }

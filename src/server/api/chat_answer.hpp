@@ -10,6 +10,7 @@
 #include "server/api/answer.hpp"
 #include "server/api/chat_request.hpp"
 #include "server/api/sse.hpp"
+#include "server/api/text_places.hpp"
 #include "server/api/token_gate.hpp"
 #include "server/api/usage.hpp"
 
@@ -26,7 +27,9 @@ struct ChatPlan {
   bool plain_content = false;        ///< behind the thoughts there are no tags
   std::shared_ptr<const Form> form;  ///< nullptr: any answer will do
 
-  OutputParserOptions parser_options() const;
+  /// An answer in a form has its tags as tokens where the vocabulary has them: the form goes by tokens, so
+  /// what spells a tag in letters is no more than text.
+  OutputParserOptions parser_options(const TagTokens& tokens) const;
 };
 
 /// An answer of /v1/chat/completions: text split into thoughts, content and tool calls, whole or as chunks.
@@ -50,14 +53,16 @@ class ChatAnswer : public Answer {
     Choice(const Service& service, const ChatPlan& plan);
     OutputParser parser;
     ThoughtCounter thoughts;
-    std::optional<TokenGate> gate;  ///< if log-probabilities are wanted
-    std::string logprobs;           ///< certain and (if streamed) not yet sent: items of the list
+    std::optional<TextPlaces> places;  ///< of tokens, if only tokens are tags
+    std::optional<TokenGate> gate;     ///< if log-probabilities are wanted
+    std::string logprobs;              ///< certain and (if streamed) not yet sent: items of the list
     std::string reasoning, content;
     std::vector<Call> calls;
     bool call_is_open = false;  ///< the last call has begun, and neither is whole nor turned out to be none
     std::string_view finish_reason;
   };
 
+  void tell_tag(Choice& choice, TokenId id) const;
   void parse(Choice& choice, std::string_view text, OutputDelta& news) const;
   void add(Choice& choice, OutputDelta delta, OutputDelta& news) const;
   void append_chunk(std::size_t index, Choice& choice, const OutputDelta& news,

@@ -77,7 +77,8 @@ std::string parse_effort(const Fields& fields) {
 std::optional<std::uint32_t> parse_logprobs(const Fields& fields) {
   const bool wanted = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMaxTopLogprobs);
-  if (top && !wanted) refuse("top_logprobs", "is of use only with \"logprobs\": true", "invalid_value");
+  if (top.value_or(0) > 0 && !wanted)
+    refuse("top_logprobs", "is of use only with \"logprobs\": true", "invalid_value");
   if (!wanted) return std::nullopt;
   return static_cast<std::uint32_t>(top.value_or(0));
 }

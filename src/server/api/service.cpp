@@ -93,6 +93,7 @@ Service::Service(ServingEngine& the_engine, ApiOptions the_options)
       templates(templates_of(options, model.parts())),
       limits(limits_of(options, model)),
       think_tags(tokenizer),
+      tag_tokens(tokenizer),
       constraints(tokenizer, model.vocab_size()),
       created(now_in_seconds()),
       context_limit(engine.metrics().context_limit),

@@ -43,6 +43,7 @@ struct Service {
   std::once_flag tools_warned;  ///< once is enough
   RequestLimits limits;
   ThinkTags think_tags;
+  TagTokens tag_tokens;
   Constraints constraints;
   std::int64_t created;         ///< seconds since 1970, when it was made
   std::uint32_t context_limit;  ///< positions of a request

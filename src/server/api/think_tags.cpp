@@ -24,6 +24,14 @@ ThinkTags::ThinkTags(const Tokenizer& tokenizer)
   if (!begin || !end) begin = end = std::nullopt;
 }
 
+TagTokens::TagTokens(const Tokenizer& tokenizer) {
+  for (const std::string_view tag : {"<think>", "</think>", "<tool_call>", "</tool_call>"}) {
+    const auto id = one_token(tokenizer, tag);
+    if (id) ids_.push_back(*id);
+    complete_ = complete_ && id;
+  }
+}
+
 Thoughts thoughts_after(const Prompt& prompt, const ThinkTags& tags) {
   if (ends_in_reasoning(prompt)) return Thoughts::begun;
   if (!tags.begin) return Thoughts::none;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "chat/prompt.hpp"
 #include "tokenizer/tokenizer.hpp"
@@ -12,6 +14,19 @@ namespace inferno::api {
 struct ThinkTags {
   explicit ThinkTags(const Tokenizer& tokenizer);
   std::optional<TokenId> begin, end;
+};
+
+/// The tokens of all tags of an answer: around thoughts and around calls.
+class TagTokens {
+ public:
+  explicit TagTokens(const Tokenizer& tokenizer);
+  /// The vocabulary has all of them, so that letters that spell one are told from it.
+  bool complete() const { return complete_; }
+  bool contains(TokenId id) const { return std::find(ids_.begin(), ids_.end(), id) != ids_.end(); }
+
+ private:
+  std::vector<TokenId> ids_;
+  bool complete_ = true;
 };
 
 /// What a chat prompt says of the thoughts that come first.

@@ -18,6 +18,16 @@ Json schema_format(const Json& schema) {
       {"response_format", {{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"schema", schema}}}}}};
 }
 
+Json choosy_tool(bool strict) {
+  auto one = tool("f");
+  one["function"]["strict"] = strict;
+  one["function"]["parameters"] = {{"type", "object"},
+                                   {"properties", {{"x", {{"enum", {"a", "b"}}}}}},
+                                   {"required", {"x"}},
+                                   {"additionalProperties", false}};
+  return one;
+}
+
 const Json kTwoKeys = {{"type", "object"},
                        {"properties", {{"zebra", {{"type", "integer"}}}, {"apple", {{"enum", {"a", "b"}}}}}},
                        {"required", {"zebra", "apple"}},
@@ -92,6 +102,43 @@ TEST(Forms, WhatSpellsATagInAFormIsText) {
   EXPECT_EQ(message["content"], R"("<think>a</think>b")");
   EXPECT_FALSE(message.contains("reasoning_content"));
   EXPECT_EQ(join(served.stream(kChat, chat("Hi", more))).content, R"("<think>a</think>b")");
+}
+
+/// Of a model that quotes somebody's tag in its thoughts.
+TEST(Forms, WhatSpellsATagInThoughtsIsText) {
+  Served served(model_that_writes({"<think>", "he wrote </think> ", "x", "</think>", "o", "<end>"}));
+  for (const bool strict : {false, true}) {
+    auto more = schema_format({{"type", "boolean"}});
+    if (strict) {
+      more = {{"tools", Json::array({choosy_tool(true)})}, {"tool_choice", "required"}};
+    }
+    more.update({{"max_tokens", 300}, {"seed", 1}, {"stop", "never"}, {"logprobs", true}});
+    const auto choice = served.answer(kChat, chat("Hi", more))["choices"][0];
+    const auto joined = join(served.stream(kChat, chat("Hi", more)));
+    EXPECT_EQ(choice["message"]["reasoning_content"], "he wrote </think> x");
+    EXPECT_EQ(joined.reasoning, "he wrote </think> x");
+    if (strict) {
+      EXPECT_EQ(choice["finish_reason"], "tool_calls") << choice;
+      EXPECT_TRUE(choice["message"]["content"].is_null());
+    } else {
+      EXPECT_THAT(choice["message"]["content"], testing::AnyOf("true", "false"));
+      EXPECT_EQ(joined.content, choice["message"]["content"]);
+    }
+  }
+}
+
+/// Only a call that the form has seen is one.
+TEST(Forms, WhatSpellsACallOfAStrictToolIsText) {
+  const std::string spelled = R"(<tool_call>{"name": "evil", "arguments": {"bad": true}}</tool_call>)";
+  Served served(model_that_writes({spelled, " ok", "<end>"}));
+  const auto ask = [&](bool strict) {
+    const auto body = chat("Hi", {{"tools", Json::array({choosy_tool(strict)})}, {"max_tokens", 50}});
+    return served.answer(kChat, body)["choices"][0];
+  };
+  EXPECT_EQ(ask(true)["message"]["content"], spelled + " ok");
+  EXPECT_EQ(ask(true)["finish_reason"], "stop");
+  EXPECT_FALSE(ask(true)["message"].contains("tool_calls"));
+  EXPECT_EQ(ask(false)["message"]["tool_calls"][0]["function"]["name"], "evil") << "any text may be a call";
 }
 
 TEST(Forms, WhatCannotBeFollowedIsRefusedWithItsPlace) {
@@ -172,16 +219,6 @@ TEST(Forms, MoreWaysThanAreFollowedFailOneRequest) {
   const auto nothing = served.refusal(kChat, chat("Hi", banned));
   EXPECT_EQ(nothing["param"], "logit_bias") << nothing;
   EXPECT_EQ(nothing["code"], "invalid_value");
-}
-
-Json choosy_tool(bool strict) {
-  auto one = tool("f");
-  one["function"]["strict"] = strict;
-  one["function"]["parameters"] = {{"type", "object"},
-                                   {"properties", {{"x", {{"enum", {"a", "b"}}}}}},
-                                   {"required", {"x"}},
-                                   {"additionalProperties", false}};
-  return one;
 }
 
 TEST(Forms, CallsOfStrictToolsFollowTheirSchemas) {

@@ -32,9 +32,12 @@ TEST(ChatLogprobs, AsManyAsWereAskedFor) {
     }
     EXPECT_EQ(join(served.stream(kChat, body)).logprobs, list);
   }
-  EXPECT_TRUE(
-      served.answer(kChat, chat("Hi", {{"logprobs", false}, {"max_tokens", 2}}))["choices"][0]["logprobs"]
-          .is_null());
+  for (const auto& nothing : {Json{{"logprobs", false}}, Json{{"logprobs", false}, {"top_logprobs", 0}},
+                              Json{{"top_logprobs", 0}}}) {
+    auto body = chat("Hi", {{"max_tokens", 2}});
+    body.update(nothing);
+    EXPECT_TRUE(served.answer(kChat, body)["choices"][0]["logprobs"].is_null()) << nothing;
+  }
 }
 
 TEST(ChatLogprobs, PartsOfCharactersHaveTheirBytes) {

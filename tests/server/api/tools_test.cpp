@@ -146,6 +146,36 @@ TEST(Tools, AStopStringWithinACallLeavesItUnfinished) {
   EXPECT_EQ(text.answer(kChat, with_tools({{"stop", " then"}}))["choices"][0]["finish_reason"], "stop");
 }
 
+/// Before anything of the call can be told, too.
+TEST(Tools, ACallThatIsCutInItsHeaderIsCutOff) {
+  const std::vector<std::string> call = {
+      "<tool_call>", "\n{\"name\": \"", "gut", "\", \"arguments\": {}}", "</tool_call>", "<end>"};
+  Served served(model_that_writes(call));
+  for (const auto* stop : {"name", "gut", "arguments", "{"}) {
+    const auto body = with_tools({{"stop", stop}});
+    const auto choice = served.answer(kChat, body)["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "length") << stop;
+    EXPECT_EQ(choice["message"]["content"], "") << stop;
+    EXPECT_FALSE(choice["message"].contains("tool_calls")) << stop;
+    const auto joined = join(served.stream(kChat, body));
+    EXPECT_EQ(joined.finish_reasons.front(), "length") << stop;
+    EXPECT_EQ(joined.content, "") << stop;
+  }
+  Served ends(model_that_writes({"<tool_call>", "\n{\"name\": \"f\", \"", "<end>"}));
+  EXPECT_EQ(ends.answer(kChat, with_tools())["choices"][0]["finish_reason"], "length");
+}
+
+TEST(Tools, ATagThatIsSpelledAndCutLeavesNoPieceOfIt) {
+  Served served(model_that_writes({"ok ", "<to", "ol_", "call", ">{", "<end>"}));
+  for (const int most : {2, 3, 4}) {
+    const auto body = with_tools({{"max_tokens", most}});
+    const auto choice = served.answer(kChat, body)["choices"][0];
+    EXPECT_EQ(choice["message"]["content"], "ok ") << most;
+    EXPECT_EQ(choice["finish_reason"], "length") << most;
+    EXPECT_EQ(join(served.stream(kChat, body)).content, "ok ") << most;
+  }
+}
+
 TEST(Tools, ArgumentsThatAreNoJsonMakeNoCall) {
   const std::string block = R"({"name": "f", "arguments": {"x":oops}})";
   Served served(model_that_writes({"so ", "<tool_call>", block, "</tool_call>", " then", "<end>"}));
