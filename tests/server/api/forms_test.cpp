@@ -122,7 +122,7 @@ TEST(Forms, WhatSpellsATagInThoughtsIsText) {
       EXPECT_TRUE(choice["message"]["content"].is_null());
     } else {
       EXPECT_THAT(choice["message"]["content"], testing::AnyOf("true", "false"));
-      EXPECT_EQ(joined.content, choice["message"]["content"]);
+      EXPECT_EQ(joined.content, choice["message"]["content"].get<std::string>());
     }
   }
 }
