@@ -41,8 +41,8 @@ enum class ArgumentForm : std::uint8_t {
 };
 
 /// `{messages, tools?, add_generation_prompt?, enable_thinking?, …}`: further members, and those of
-/// `chat_template_kwargs`, become variables of the
-/// template. Throws UsageError naming the member that is wrong.
+/// `chat_template_kwargs`, become variables of the template. Throws UsageError naming the member that is
+/// wrong.
 Conversation parse_conversation(std::string_view json);
 
 /// Sets a template's variable from a request. Throws UsageError for names that a request may not set (the

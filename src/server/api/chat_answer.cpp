@@ -92,14 +92,12 @@ void ChatAnswer::add(Choice& choice, OutputDelta delta, OutputDelta& news) const
     if (call.begins) choice.calls.push_back({random_id("call_"), call.name, {}});
     auto& own = choice.calls[call.index];
     own.is_whole = own.is_whole || call.ends;
-    choice.call_is_open = !call.ends;
     if (!streams()) {
       own.arguments += call.arguments;
     } else if (call.begins || !call.arguments.empty()) {
       news.calls.push_back(std::move(call));
     }
   }
-  if (!delta.content.empty()) choice.call_is_open = false;
 }
 
 void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
@@ -126,8 +124,7 @@ void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
     const bool has_calls =
         std::any_of(choice.calls.begin(), choice.calls.end(), [](const Call& call) { return call.is_whole; });
     // Whoever was sent the beginning of a call must not take it for one, whatever cut it off.
-    const bool is_cut =
-        update.outcome->end == RequestEnd::length || choice.call_is_open || choice.parser.ended_in_call();
+    const bool is_cut = update.outcome->end == RequestEnd::length || choice.parser.ended_in_call();
     choice.finish_reason = is_cut ? "length" : has_calls ? "tool_calls" : "stop";
     usage_.add(0, update.outcome->usage, choice.thoughts.count());
   }

@@ -58,7 +58,6 @@ class ChatAnswer : public Answer {
     std::string logprobs;              ///< certain and (if streamed) not yet sent: items of the list
     std::string reasoning, content;
     std::vector<Call> calls;
-    bool call_is_open = false;  ///< the last call has begun, and neither is whole nor turned out to be none
     std::string_view finish_reason;
   };
 
