@@ -10,7 +10,7 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 # shellcheck disable=SC2034  # for those who source this
 build_needs=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config libfmt-dev libspdlog-dev
   libcli11-dev nlohmann-json3-dev libpcre2-dev libutf8proc-dev libxxhash-dev libboost1.81-dev libssl-dev
-  prometheus-cpp-dev libvulkan-dev glslc:glslc)
+  libedit-dev prometheus-cpp-dev libvulkan-dev glslc:glslc)
 # What the tests of the Vulkan backend run on where there is no GPU.
 # shellcheck disable=SC2034
 vulkan_needs=(libvulkan1 mesa-vulkan-drivers vulkan-validationlayers spirv-cross:spirv-cross)

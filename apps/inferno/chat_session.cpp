@@ -1,15 +1,9 @@
 #include "chat_session.hpp"
 
-#include <array>
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -30,42 +24,11 @@ constexpr const char* kHelp =
     "/reset        forget the conversation\n"
     "/save FILE    write the conversation as JSON, as `inferno render --json` reads it\n"
     "/quit         end (also Ctrl-D)\n"
-    "Ctrl-C stops an answer. A line that ends with \\ goes on in the next one.\n";
+    "Ctrl-C stops an answer. A line that ends with \\ goes on in the next one.\n"
+    "The arrows bring back earlier lines, Ctrl-R looks for one.\n";
 
 constexpr std::string_view kDim = "\033[2m";
 constexpr std::string_view kPlain = "\033[0m";
-
-/// The engine whose answer Ctrl-C stops.
-Engine* answering = nullptr;
-/// What Ctrl-C says when nothing is answered: a byte in a pipe, so that it is not lost between a look and a
-/// wait.
-std::array<int, 2> interrupts = {-1, -1};
-
-extern "C" void on_chat_interrupt(int /*signal*/) {
-  const int before = errno;
-  if (answering != nullptr) {
-    answering->cancel();
-  } else {
-    [[maybe_unused]] const ssize_t written = ::write(interrupts[1], "", 1);
-  }
-  errno = before;
-}
-
-/// Interrupted calls go on: a write that fails halfway would lose a piece of the answer and mark stdout as
-/// broken.
-void catch_interrupts() {
-  if (interrupts[0] < 0 && ::pipe2(interrupts.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Error(fmt::format("cannot open a pipe: {}", std::generic_category().message(errno)));
-  }
-  struct sigaction action = {};
-  action.sa_handler = on_chat_interrupt;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-}
-
-// Instead of a byte of stdin.
-constexpr int kEnd = -1;
-constexpr int kInterrupted = -2;
 
 bool print(std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -84,10 +47,11 @@ ChatSession::ChatSession(const Model& model, const EngineOptions& options, ChatT
     : templates_(std::move(templates)),
       settings_(std::move(settings)),
       engine_(model, options),
-      asks_(isatty(STDIN_FILENO) != 0 && stderr_is_terminal()),
+      asks_(isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0),
       is_terminal_(stdout_is_terminal() && stderr_is_terminal()) {
   // Before anything is typed, not with the first answer.
   check_settings(settings_.sampling, model.vocab_size());
+  lines_ = asks_ && stderr_is_terminal() ? edited_lines(bytes_) : plain_lines(bytes_, asks_);
   reset();
 }
 
@@ -97,19 +61,18 @@ void ChatSession::reset() {
 }
 
 int ChatSession::run() {
-  catch_interrupts();
   if (asks_)
     fmt::print(stderr, "{} on {}. /help lists commands.\n", engine_.model().name(), engine_.backend());
-  std::string line;
-  while (read_line(line)) {
-    const auto text = trimmed(line);
+  std::string message;
+  while (read_message(message)) {
+    const auto text = trimmed(message);
     if (text.empty()) continue;
     if (text.front() == '/') {
       if (!command(std::string(text))) break;
       continue;
     }
     try {
-      answer(line);
+      answer(message);
     } catch (const Error& error) {
       // The conversation can go on, for example after /reset if it became too long.
       if (!asks_) throw;
@@ -117,49 +80,27 @@ int ChatSession::run() {
     }
   }
   if (asks_) fmt::print(stderr, "\n");
-  std::signal(SIGINT, SIG_DFL);
   return 0;
 }
 
-int ChatSession::next_byte() {
-  while (next_ == typed_.size()) {
-    std::array<pollfd, 2> waits = {{{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
-                                    {.fd = interrupts[0], .events = POLLIN, .revents = 0}}};
-    if (::poll(waits.data(), waits.size(), -1) < 0) continue;  // a signal
-    std::array<char, 4096> bytes{};
-    if (waits[1].revents != 0) {
-      while (::read(interrupts[0], bytes.data(), bytes.size()) > 0) {
-      }
-      return kInterrupted;
-    }
-    const auto count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (count <= 0) return kEnd;
-    typed_.assign(bytes.data(), static_cast<std::size_t>(count));
-    next_ = 0;
-  }
-  return static_cast<unsigned char>(typed_[next_++]);
-}
-
-bool ChatSession::read_line(std::string& line) {
-  line.clear();
-  if (asks_) fmt::print(stderr, "> ");
+bool ChatSession::read_message(std::string& message) {
+  message.clear();
+  std::string line;
   while (true) {
-    const int c = next_byte();
-    if (c == kInterrupted) {
-      line.clear();
-      if (!asks_) return false;
-      fmt::print(stderr, "\n(/quit or Ctrl-D ends)\n> ");
-      continue;
+    switch (lines_->next(message.empty() ? "> " : ". ", line)) {
+      case LineInput::Came::interrupt:
+        if (!asks_) return false;
+        message.clear();
+        fmt::print(stderr, "\n(/quit or Ctrl-D ends)\n");
+        continue;
+      case LineInput::Came::end:
+        return !message.empty();
+      case LineInput::Came::line:
+        break;
     }
-    if (c == kEnd) return !line.empty();
-    if (c == '\n' && !line.empty() && line.back() == '\\') {
-      line.back() = '\n';
-      if (asks_) fmt::print(stderr, ". ");
-      continue;
-    }
-    if (c == '\n') return true;
-    line += static_cast<char>(c);
+    message += line;
+    if (!message.ends_with('\\')) return true;
+    message.back() = '\n';
   }
 }
 
@@ -231,10 +172,10 @@ void ChatSession::answer(const std::string& text) {
   OutputParser parser({.begins_in_reasoning = ends_in_reasoning(prompt)});
   content_.clear();
   reasoning_.clear();
-  answering = &engine_;
-  const auto generation =
-      engine_.generate(request, [&](std::string_view piece) { return show(parser.push(piece)); });
-  answering = nullptr;
+  const auto generation = [&] {
+    const CancelledByInterrupt cancelled(engine_);
+    return engine_.generate(request, [&](std::string_view piece) { return show(parser.push(piece)); });
+  }();
   show(parser.finish());
   if (std::exchange(dimmed_, false)) print(kPlain);
   print("\n");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -7,6 +8,7 @@
 
 #include "chat/chat_template.hpp"
 #include "chat/output_parser.hpp"
+#include "line_input.hpp"
 
 namespace inferno::cli {
 
@@ -29,9 +31,8 @@ class ChatSession {
   int run();
 
  private:
-  /// The next byte of stdin, or that there is none or that Ctrl-C came first.
-  int next_byte();
-  bool read_line(std::string& line);
+  /// The next line, with those that it goes on in; false at the end.
+  bool read_message(std::string& message);
   /// What a line that begins with '/' asks for; false ends the session.
   bool command(const std::string& line);
   void save(const std::string& path) const;
@@ -43,10 +44,10 @@ class ChatSession {
   ChatSettings settings_;
   Engine engine_;
   nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
-  std::string typed_;     ///< read from stdin
-  std::size_t next_ = 0;  ///< byte of it
-  bool asks_;             ///< stdin is a terminal: lines are asked for
-  bool is_terminal_;      ///< stdout is one
+  TypedBytes bytes_;
+  std::unique_ptr<LineInput> lines_;
+  bool asks_;         ///< stdin is a terminal: lines are asked for
+  bool is_terminal_;  ///< stdout is one
   bool dimmed_ = false;
   std::string content_;
   std::string reasoning_;

@@ -44,7 +44,7 @@ std::uint64_t blocks_for(std::uint64_t positions, std::uint32_t block_size) {
 }
 
 /// What an executor is to be ready for. The size of the cache is what was asked for, or else as large as is
-/// good and as there is room for; `shrunk` then says why it is smaller than that.
+/// good and as there is room for; `shrunk` says why it is smaller than that, or than the context needs.
 Limits limits_for(const ServingOptions& options, bool whole_context, const Executor& executor,
                   std::string& shrunk) {
   shrunk.clear();
@@ -79,6 +79,12 @@ Limits limits_for(const ServingOptions& options, bool whole_context, const Execu
   }
   limits.max_context = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(options.context, std::uint64_t{limits.blocks} * options.block_size));
+  if (options.kv_blocks != 0 && limits.max_context < options.context) {
+    shrunk =
+        fmt::format("a request has at most {} positions, not {}: for those the cache needs {} blocks of {}",
+                    limits.max_context, options.context, blocks_for(options.context, options.block_size),
+                    options.block_size);
+  }
   return limits;
 }
 

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <string>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -148,7 +149,7 @@ TEST_F(Chat, WhatDoesNotFitEndsAScript) {
 /// A program on a terminal of its own.
 class OnTerminal {
  public:
-  explicit OnTerminal(std::vector<std::string> words) {
+  explicit OnTerminal(std::vector<std::string> words, const char* kind = "xterm") {
     words.insert(words.begin(), INFERNO_PROGRAM);
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
@@ -156,7 +157,8 @@ class OnTerminal {
     int terminal = -1;
     child_ = ::forkpty(&terminal, nullptr, nullptr, nullptr);
     if (child_ == 0) {
-      ::setenv("TERM", "xterm", 1);
+      ::setenv("TERM", kind, 1);
+      ::setenv("EDITRC", "/dev/null", 1);
       ::execv(INFERNO_PROGRAM, arguments.data());
       ::_exit(127);
     }
@@ -185,6 +187,11 @@ class OnTerminal {
     auto seen = screen_.substr(0, end);
     screen_.erase(0, end);
     return seen;
+  }
+  void signal(int number) const { ::kill(child_, number); }
+  void resize(unsigned short columns) const {
+    const winsize size = {.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    EXPECT_EQ(::ioctl(terminal_.get(), TIOCSWINSZ, &size), 0);
   }
   int wait() {
     while (read_more(terminal_, screen_)) {
@@ -239,6 +246,72 @@ TEST_F(Chat, StreamsAndCtrlCStopsTheAnswerAlone) {
   const auto messages = saved("stopped.json")["messages"];
   EXPECT_EQ(messages[0], message("user", "Hi"));
   EXPECT_THAT(messages[1]["content"].get<std::string>(), StartsWith("abababababab"));
+}
+
+TEST_F(Chat, LinesAreEditedOnATerminal) {
+  OnTerminal chat(command(kSays));
+  chat.read_until("> ");
+  const std::vector<std::pair<std::string, std::string>> lines = {
+      {"Helo\033[Dl", "Hello"},        // left, insert
+      {"xfrog\033[H\033[3~", "frog"},  // Home, Delete
+      {"gr\xC3\xBC\xC3\x9F\x7F\xF0\x9F\x90\xB8!",
+       "gr\xC3\xBC\xF0\x9F\x90\xB8!"},  // a character is deleted, not a byte
+      {"a\tb", "a\tb"},
+      {"c\xFF"
+       "d",
+       "c\xEF\xBF\xBD"
+       "d"},
+      {"e\xC3"
+       "f",
+       "e\xEF\xBF\xBD"
+       "f"},
+      {"\033[A\033[A\033[A s", "a\tb s"},               // three lines back
+      {"\x12gr\033\r", "gr\xC3\xBC\xF0\x9F\x90\xB8!"},  // looked for
+      {std::string(200, 'w'), std::string(200, 'w')},   // more than fits a row
+  };
+  for (const auto& [keys, text] : lines) {
+    chat.type(keys + (keys.ends_with('\r') ? "" : "\r"));
+    chat.read_until("Hello\r\n");
+    chat.read_until("> ");
+  }
+  chat.type("/save " + path("edited.json") + "\r");
+  chat.read_until("Saved 18 messages");
+  chat.type("/quit\r");
+  EXPECT_EQ(chat.wait(), 0);
+  const auto messages = saved("edited.json")["messages"];
+  for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(messages[2 * i]["content"], lines[i].second) << i;
+}
+
+TEST_F(Chat, ALineOutlivesAnotherSizeAndAPause) {
+  OnTerminal chat(command(kSays));
+  chat.read_until("> ");
+  chat.type("some ");
+  chat.read_until("some ");
+  chat.resize(40);
+  chat.type("more ");
+  chat.read_until("more ");
+  chat.signal(SIGSTOP);
+  chat.signal(SIGCONT);
+  chat.type("words\r");
+  chat.read_until("Hello\r\n");
+  chat.read_until("> ");
+  chat.type("/save " + path("paused.json") + "\r");
+  chat.read_until("Saved 2 messages");
+  chat.read_until("> ");
+  chat.type("\x04");
+  EXPECT_EQ(chat.wait(), 0);
+  EXPECT_EQ(saved("paused.json")["messages"][0], message("user", "some more words"));
+}
+
+TEST_F(Chat, ATerminalThatCanOnlyPrintIsAskedWithoutEditing) {
+  OnTerminal chat(command(kSays), "dumb");
+  chat.read_until("> ");
+  chat.type("Hi\n");
+  chat.read_until("Hello\r\n> ");
+  chat.type("\x03");
+  chat.read_until("(/quit or Ctrl-D ends)");
+  chat.type("\x04");
+  EXPECT_EQ(chat.wait(), 0);
 }
 
 TEST_F(Chat, ErrorsDoNotEndItOnATerminal) {

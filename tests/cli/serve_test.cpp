@@ -168,6 +168,16 @@ TEST(Serve, WithoutKeysNoOtherOriginMayReadAnswers) {
   EXPECT_EQ(reply.header("Access-Control-Allow-Origin"), "");
 }
 
+TEST(Serve, TooFewCacheBlocksForTheContextAreTold) {
+  Served few({"--kv-blocks", "2"});
+  ASSERT_NE(few.port(), 0) << few.log();
+  EXPECT_THAT(few.log(),
+              HasSubstr("at most 32 positions, not 256: for those the cache needs 16 blocks of 16"));
+  Served enough({"--kv-blocks", "16"});
+  ASSERT_NE(enough.port(), 0) << enough.log();
+  EXPECT_THAT(enough.log(), Not(HasSubstr("at most")));
+}
+
 TEST(Serve, BrokenFilesAreRefusedBeforeThePortIsOpened) {
   const TemporaryFolder folder;
   const auto model = folder.write("broken.gguf", "GGUF");

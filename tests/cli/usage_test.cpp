@@ -27,6 +27,9 @@ TEST(Usage, EveryCommandHasHelpWithExamples) {
     EXPECT_THAT(ran.out, HasSubstr("inferno " + command)) << command;
   }
   const auto ran = run_inferno({"--help"});
+  EXPECT_EQ(run_inferno({"help"}).out, ran.out);
+  EXPECT_EQ(run_inferno({"help", "serve"}).out, run_inferno({"serve", "--help"}).out);
+  EXPECT_EQ(run_inferno({"help", "everything"}).code, 2);
   EXPECT_EQ(ran.code, 0);
   for (const auto& command : kCommands) EXPECT_THAT(ran.out, HasSubstr(command));
 }
