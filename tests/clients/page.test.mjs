@@ -256,6 +256,43 @@ withServer('a chat with the model that ships with the project', () => tale, [], 
     });
   });
 
+  test('what does not fit the context ends nothing', async () => {
+    await visit(browser, it.server, '/', {expected: refused}, async (page) => {
+      const asked = [];
+      page.on('request', (request) => {
+        if (request.url().endsWith('/chat/completions')) asked.push(request.postDataJSON().messages.map(({content}) => content));
+      });
+      await set(page, {'Most tokens': '8', Temperature: '0'});
+      const long = 'long '.repeat(3000);
+      await say(page, long);
+      const alert = page.getByRole('alert');
+      await alert.getByText('more than fits the context').waitFor();
+      await say(page, 'Hello');
+      await finished(page);
+      assert.deepEqual(asked, [[long], ['Hello']]);
+      assert.equal(await alert.count(), 0);
+      assert.match(await answers(page).first().textContent(), /more than fits the context/);
+      assert.match(await answers(page).last().textContent(), /cut off: no more tokens are allowed/);
+      // Also when it was kept meanwhile.
+      await page.reload();
+      await page.getByRole('button', {name: 'Earlier conversations'}).click();
+      await page.getByRole('dialog').locator('button.open').first().click();
+      assert.match(await answers(page).first().textContent(), /more than fits the context/);
+      await say(page, long);
+      await alert.getByRole('button', {name: 'New conversation'}).click();
+      assert.equal(await answers(page).count(), 0);
+      await set(page, {'Most tokens': ''});
+      await page.route('**/v1/chat/completions', (route) => route.fulfill({
+        contentType: 'text/event-stream',
+        body: `data: ${JSON.stringify({choices: [{index: 0, delta: {content: 'and'}, finish_reason: 'length'}],
+          usage: {prompt_tokens: 1023, completion_tokens: 1}})}\n\ndata: [DONE]\n\n`,
+      }));
+      await say(page, 'Hello');
+      await finished(page);
+      assert.match(await answers(page).last().textContent(), /cut off: the context is full/);
+    });
+  });
+
   test('a server that has gone, and came back', async () => {
     await visit(browser, it.server, '/', {expected: refused}, async (page) => {
       await page.route('**/v1/models', (route) => route.abort('connectionrefused'));
@@ -406,7 +443,10 @@ describe('a server with a key', () => {
         const answered = page.waitForResponse('**/v1/models');
         await asked.getByRole('button', {name: 'Use it'}).click();
         assert.equal((await answered).status(), 401);
-        await asked.getByText('The server asks for a key').waitFor();
+        await asked.getByText('The server does not take this key').waitFor();
+        await asked.getByLabel('API key').fill('schlüssel€');
+        await asked.getByRole('button', {name: 'Use it'}).click();
+        await asked.getByText('letters, digits and signs of ASCII only').waitFor();
         await asked.getByLabel('API key').fill('correct-horse');
         await asked.getByRole('button', {name: 'Use it'}).click();
         await asked.waitFor({state: 'detached'});
@@ -424,6 +464,10 @@ describe('a server with a key', () => {
         await page.waitForFunction(() => document.getElementById('model').value !== '');
         assert.equal(await asked.count(), 0);
         assert.ok(await page.evaluate(() => !JSON.stringify({...localStorage}).includes('horse')));
+        // A link would ask without the key.
+        await page.goto(`${server.url}/stats`);
+        await page.getByText('since the start').first().waitFor();
+        assert.equal(await page.locator('#source').getAttribute('href'), null);
       });
     } finally {
       await server.stop();

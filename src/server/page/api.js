@@ -3,8 +3,8 @@
 /** A request that failed, in words for the person who waits for it. */
 export class Failure extends Error {
   /**
-   * @param kind 'key' (401), 'busy' (429), 'unavailable' (503), 'refused' (another 4xx), 'server' (another 5xx),
-   *   'gone' (no connection), 'broken' (the answer ended early or said that it failed)
+   * @param kind 'key' (401), 'wrongkey' (401 though there was a key), 'busy' (429), 'unavailable' (503), 'full' (more than
+   *   the context holds), 'refused' (another 4xx), 'server' (another 5xx), 'gone' (no connection), 'broken' (the answer ended early or said that it failed)
    * @param retryAfter seconds, if the server named them
    */
   constructor(kind, message, retryAfter = null) {
@@ -12,19 +12,28 @@ export class Failure extends Error {
     this.kind = kind;
     this.retryAfter = retryAfter;
   }
+
+  /** Whether a key, or another one, is what it takes. */
+  get isAboutKey() {
+    return this.kind === 'key' || this.kind === 'wrongkey';
+  }
 }
 
 const kinds = {401: 'key', 429: 'busy', 503: 'unavailable'};
 
-async function failureOf(response) {
+async function failureOf(response, key) {
   let message = '';
+  let code = '';
   try {
     const body = await response.json();
     message = typeof body?.error?.message === 'string' ? body.error.message : '';
+    code = body?.error?.code;
   } catch {
     // What is no JSON says nothing that a person wants to read.
   }
-  const kind = kinds[response.status] ?? (response.status < 500 ? 'refused' : 'server');
+  let kind = kinds[response.status] ?? (response.status < 500 ? 'refused' : 'server');
+  if (kind === 'key' && key) kind = 'wrongkey';
+  if (code === 'context_length_exceeded') kind = 'full';
   const seconds = Number.parseInt(response.headers.get('Retry-After') ?? '', 10);
   return new Failure(kind, message || `The server answered with status ${response.status}.`,
     Number.isFinite(seconds) ? seconds : null);
@@ -33,6 +42,7 @@ async function failureOf(response) {
 /** fetch, with the key if there is one; throws Failure unless the status is 2xx, AbortError if told to stop. */
 export async function ask(path, {key = '', ...options} = {}) {
   const headers = new Headers(options.headers);
+  if (/[^!-~]/.test(key)) throw new Failure('wrongkey', 'A key has letters, digits and signs of ASCII only, and no spaces.');
   if (key) headers.set('Authorization', `Bearer ${key}`);
   let response;
   try {
@@ -41,7 +51,7 @@ export async function ask(path, {key = '', ...options} = {}) {
     if (error.name === 'AbortError') throw error;
     throw new Failure('gone', 'The server cannot be reached.');
   }
-  if (!response.ok) throw await failureOf(response);
+  if (!response.ok) throw await failureOf(response, key);
   return response;
 }
 

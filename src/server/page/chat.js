@@ -56,6 +56,7 @@ function actionsFor(message) {
       useKey(key, keep);
       answerAnew(message);
     },
+    begin: () => open(blank()),
   };
 }
 
@@ -145,7 +146,7 @@ function measure(message, timing) {
 
 async function answer() {
   const request = requestOf(settings, current.messages);
-  const message = {role: 'assistant', content: '', timing: {}};
+  const message = {role: 'assistant', content: '', timing: {}, most: request.max_completion_tokens ?? null};
   current.messages.push(message);
   keep();
   const turn = new AnswerTurn(message, actionsFor(message));
@@ -185,7 +186,7 @@ async function answer() {
 }
 
 function finish({message, turn}, failure) {
-  if (failure) turn.fail(failure);
+  if (failure) message.failure = {kind: failure.kind, message: failure.message, retryAfter: failure.retryAfter};
   const isShown = current.messages.includes(message);
   turn.update({isRunning: false, isLast: current.messages.at(-1) === message});
   showRunning();
@@ -370,7 +371,7 @@ async function findModels() {
     said = '';
   } catch (error) {
     const failure = error instanceof Failure ? error : new Failure('broken', 'The server sent something that is no list of models.');
-    const isNew = failure.message !== said || failure.kind === 'key';
+    const isNew = failure.message !== said || failure.isAboutKey;
     said = failure.message;
     if (isNew) part('server').replaceChildren(failureBox(failure, {retry: findModels, useKey}));
     // A model that is being loaded, or a server that is started anew, will be there without being asked for.

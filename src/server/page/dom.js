@@ -47,20 +47,23 @@ export async function copyText(text, button) {
 
 const titles = {
   key: 'The server asks for a key',
+  wrongkey: 'The server does not take this key',
   busy: 'The server has too much to do',
   unavailable: 'The server is not ready',
+  full: 'This is more than fits the context',
   refused: 'The server refused the request',
   server: 'The server failed',
   gone: 'No connection',
   broken: 'The answer is not complete',
 };
 
-/** `actions`: {retry(), useKey(key, keep)}. */
+/** `actions`: {retry(), useKey(key, keep), begin()}, or null where nothing can be done any more. */
 export function failureBox(failure, actions) {
   const box = element('div', {class: 'failure'}, element('strong', {}, titles[failure.kind] ?? 'Something went wrong'),
     element('span', {}, failure.message));
+  if (!actions) return box;
   box.setAttribute('role', 'alert');
-  if (failure.kind === 'key') {
+  if (failure.isAboutKey) {
     const key = element('input', {type: 'password', autocomplete: 'off', required: true, placeholder: 'API key'});
     key.setAttribute('aria-label', 'API key');
     const keep = element('input', {type: 'checkbox'});
@@ -74,9 +77,11 @@ export function failureBox(failure, actions) {
     return box;
   }
   const row = element('div', {class: 'actions'});
-  const again = element('button', {type: 'button', class: 'button'}, 'Try again');
-  again.addEventListener('click', () => actions.retry());
-  row.append(again);
+  const isFull = failure.kind === 'full'; // the same would fail again
+  const button = element('button', {type: 'button', class: 'button'}, isFull ? 'New conversation' : 'Try again');
+  button.addEventListener('click', () => (isFull ? actions.begin() : actions.retry()));
+  row.append(button);
+  if (isFull) row.append(element('span', {}, 'or make the message shorter with its pencil'));
   if (failure.retryAfter !== null) row.append(element('span', {}, `in about ${failure.retryAfter} ${failure.retryAfter === 1 ? 'second' : 'seconds'}`));
   box.append(row);
   return box;

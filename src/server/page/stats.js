@@ -181,15 +181,23 @@ async function read() {
     const failure = error instanceof Failure ? error : new Failure('broken', 'The server sent something that is no list of figures.');
     // Said once, not at every try.
     if (failures === 1) server.replaceChildren(failureBox(failure, {retry: read, useKey}));
-    if (failure.kind === 'key') return;
+    if (failure.isAboutKey) return;
   } finally {
     isReading = false;
   }
   timer = setTimeout(read, interval * Math.min(1 + failures, 5));
 }
 
+/** A link cannot bring a key along. */
+function showSource() {
+  const link = document.getElementById('source');
+  if (apiKey.value) link.removeAttribute('href');
+  else link.href = '/metrics';
+}
+
 function useKey(key, keep) {
   apiKey.set(key, keep);
+  showSource();
   failures = 0;
   read();
 }
@@ -205,5 +213,6 @@ document.addEventListener('visibilitychange', read);
 details.addEventListener('toggle', () => { if (details.open && readings.length > 0) showAll(readings.at(-1)); });
 
 apiKey.load();
+showSource();
 document.getElementById('cards').append(...cards.map(build));
 read();

@@ -86,9 +86,12 @@ export function requestOf(settings, messages) {
   const request = {messages: []};
   if (settings.model) request.model = settings.model;
   if (settings.system.trim()) request.messages.push({role: 'system', content: settings.system});
-  for (const {role, content} of messages) {
+  messages.forEach(({role, content}, i) => {
+    const next = messages[i + 1];
+    // What failed is not asked once more with whatever is asked next: that would fail, too.
+    if (role === 'user' && next?.failure && !next.content) return;
     if (role === 'user' || content) request.messages.push({role, content});
-  }
+  });
   for (const name of ['temperature', 'top_p', 'min_p', 'top_k', 'seed']) {
     const value = Number(settings[name]);
     if (settings[name].trim() && Number.isFinite(value)) request[name] = value;

@@ -1,4 +1,5 @@
 // What a conversation looks like: one element per turn. Knows messages and what a person can ask for, not the server.
+import {Failure} from './api.js';
 import {copyText, element, failureBox, icon} from './dom.js';
 import {renderMarkdown} from './markdown.js';
 
@@ -21,10 +22,12 @@ function duration(milliseconds) {
 }
 
 /** What was measured of an answer, in words. */
-export function figuresOf({usage, timing, finish, stopped}) {
+export function figuresOf({usage, timing, finish, stopped, most}) {
   const parts = [];
   if (stopped) parts.push('stopped');
-  if (finish === 'length') parts.push('cut off: no more tokens are allowed');
+  if (finish === 'length') {
+    parts.push(most != null && usage?.completion >= most ? 'cut off: no more tokens are allowed' : 'cut off: the context is full');
+  }
   if (usage) parts.push(counted(usage.completion, 'token'));
   const written = timing?.written ?? usage?.completion;
   if (written > 0 && timing?.writing > 0) parts.push(`${small.format(written / (timing.writing / 1000))} tokens/s`);
@@ -90,7 +93,7 @@ export class AnswerTurn {
   #failure = null;
   #actions;
 
-  /** `actions`: {regenerate(), retry(), useKey(key, keep)}. */
+  /** `actions`: {regenerate(), retry(), useKey(key, keep), begin()}. */
   constructor(message, actions) {
     this.#message = message;
     this.#actions = actions;
@@ -108,6 +111,7 @@ export class AnswerTurn {
     this.#tools.replaceChildren();
     if (isRunning) this.#showProgress();
     else this.#showTools(isLast);
+    if (!isRunning) this.#showFailure(isLast);
   }
 
   #updateThoughts(isRunning) {
@@ -143,7 +147,7 @@ export class AnswerTurn {
   #showTools(isLast) {
     const {content} = this.#message;
     if (content) this.#tools.append(tool('copy', 'Copy the answer', 'Copy', (button) => copyText(content, button)));
-    if (isLast && !this.#failure) {
+    if (isLast && !this.#message.failure) {
       this.#tools.append(tool('again', 'Write another answer', 'Regenerate', () => this.#actions.regenerate()));
     }
     const figures = figuresOf(this.#message);
@@ -151,8 +155,10 @@ export class AnswerTurn {
   }
 
   /** Says what went wrong, where the answer would be, and what can be done. */
-  fail(failure) {
-    this.#failure = failureBox(failure, this.#actions);
+  #showFailure(isLast) {
+    const {failure} = this.#message;
+    if (!failure || this.#failure) return;
+    this.#failure = failureBox(new Failure(failure.kind, failure.message, failure.retryAfter ?? null), isLast ? this.#actions : null);
     this.node.append(this.#failure);
   }
 }
