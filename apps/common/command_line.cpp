@@ -27,7 +27,9 @@ bool is_all_number(std::string_view text) {
 std::string check_count(const std::string& text) {
   const bool padded = text.size() > 1 && text.front() == '0';
   if (is_all_number<std::uint64_t>(text) && !padded) return {};
-  return fmt::format("{} is no whole number from 0 to {}", quote(text), UINT64_MAX);
+  const bool has_digits_only =
+      !text.empty() && !padded && text.find_first_not_of("0123456789") == std::string::npos;
+  return fmt::format("{} {}", quote(text), has_digits_only ? "is too large" : "is no whole number");
 }
 
 std::string check_float(const std::string& text) {
@@ -86,6 +88,13 @@ std::string expected_of(std::string_view what, const std::vector<CLI::App*>& cho
   return fmt::format("; expected a whole number from 0 to {}", is_signed ? INT32_MAX : UINT32_MAX);
 }
 
+/// The library's words for an option that is given again.
+std::string expected_once(std::string what) {
+  constexpr std::string_view kSaid = "At Most 1 required but received";
+  const auto place = what.find(kSaid);
+  return place == std::string::npos ? what : what.replace(place, kSaid.size(), "expected one value, found");
+}
+
 /// Whether what was not expected ("...: word") may be meant as a prompt.
 bool is_prompt(std::string_view what, const std::vector<CLI::App*>& chosen) {
   if (chosen.empty()) return false;
@@ -111,6 +120,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     std::string what = error.what();
     // All that is left of whole numbers here is that they are too large for their type.
     if (error.get_name() == "ConversionError") what += expected_of(what, chosen);
+    if (error.get_name() == "ArgumentMismatch") what = expected_once(what);
     const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
     if (is_extra && is_prompt(what, chosen)) what += " (a prompt goes behind -p)";
     throw UsageError(fmt::format("{}; see {}{} --help", what, app.get_name(),

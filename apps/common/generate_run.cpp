@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/options.hpp"
+#include "common/program.hpp"
 #include "common/trace_report.hpp"
 #include "engine/trace.hpp"
 #include "platform/log.hpp"
@@ -20,7 +21,6 @@ namespace inferno::cli {
 namespace {
 
 /// What a shell says of a program that Ctrl-C ended.
-constexpr int kInterrupted = 128 + SIGINT;
 
 /// The engine that Ctrl-C ends.
 std::atomic<Engine*> interruptible = nullptr;

@@ -2,9 +2,11 @@
 
 #include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <new>
 #include <string>
+#include <unistd.h>
 
 #include <inferno/error.hpp>
 
@@ -21,9 +23,21 @@ void print_error(std::string_view text) {
   (void)std::fputs(line.c_str(), stderr);
 }
 
+/// A program may be started with any of the three closed. The next file or socket to be opened would get that
+/// number, and what is printed would go there. Opened the wrong way round each goes on failing as if it were
+/// closed.
+void fill_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    // The lowest number that is free is this one.
+    (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 }  // namespace
 
 int run_program(const std::function<int()>& work, std::string_view usage) {
+  fill_standard_streams();
   report_lost_pages();
   try {
     const int code = work();

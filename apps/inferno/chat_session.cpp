@@ -1,6 +1,7 @@
 #include "chat_session.hpp"
 
 #include <cstdio>
+#include <filesystem>
 #include <fmt/format.h>
 #include <span>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <inferno/error.hpp>
 
 #include "chat/jinja/json.hpp"
+#include "common/program.hpp"
 #include "engine/model_parts.hpp"
 #include "platform/atomic_file.hpp"
 #include "platform/quote.hpp"
@@ -22,9 +24,11 @@ namespace {
 constexpr const char* kHelp =
     "/help         this list\n"
     "/reset        forget the conversation\n"
-    "/save FILE    write the conversation as JSON, as `inferno render --json` reads it\n"
+    "/save FILE    write the conversation as JSON, as `inferno render --json` reads it;\n"
+    "              on a terminal /save -f FILE replaces one that is there\n"
     "/quit         end (also Ctrl-D)\n"
     "Ctrl-C stops an answer. A line that ends with \\ goes on in the next one.\n"
+    "A message that begins with / is typed with two of them: //etc/hosts\n"
     "The arrows bring back earlier lines, Ctrl-R looks for one.\n";
 
 constexpr std::string_view kDim = "\033[2m";
@@ -64,15 +68,17 @@ int ChatSession::run() {
   if (asks_)
     fmt::print(stderr, "{} on {}. /help lists commands.\n", engine_.model().name(), engine_.backend());
   std::string message;
-  while (read_message(message)) {
+  while (!interrupted_ && read_message(message)) {
     const auto text = trimmed(message);
     if (text.empty()) continue;
-    if (text.front() == '/') {
-      if (!command(std::string(text))) break;
-      continue;
-    }
     try {
-      answer(message);
+      if (text.starts_with("//")) {
+        answer(message.erase(message.find('/'), 1));
+      } else if (!text.starts_with('/')) {
+        answer(message);
+      } else if (!command(std::string(text))) {
+        break;
+      }
     } catch (const Error& error) {
       // The conversation can go on, for example after /reset if it became too long.
       if (!asks_) throw;
@@ -80,7 +86,7 @@ int ChatSession::run() {
     }
   }
   if (asks_) fmt::print(stderr, "\n");
-  return 0;
+  return interrupted_ ? kInterrupted : 0;
 }
 
 bool ChatSession::read_message(std::string& message) {
@@ -89,7 +95,10 @@ bool ChatSession::read_message(std::string& message) {
   while (true) {
     switch (lines_->next(message.empty() ? "> " : ". ", line)) {
       case LineInput::Came::interrupt:
-        if (!asks_) return false;
+        if (!asks_) {
+          interrupted_ = true;
+          return false;
+        }
         message.clear();
         fmt::print(stderr, "\n(/quit or Ctrl-D ends)\n");
         continue;
@@ -114,29 +123,35 @@ bool ChatSession::command(const std::string& line) {
   } else if (name == "/reset") {
     reset();
     fmt::print(stderr, "The conversation is forgotten.\n");
-  } else if (name == "/save" && argument.empty()) {
-    fmt::print(stderr, "/save needs a file: /save conversation.json\n");
   } else if (name == "/save") {
     save(argument);
   } else {
-    fmt::print(stderr, "There is no command {}; /help lists them.\n", quote(name, 40));
+    throw UsageError(
+        fmt::format("there is no command {}; /help lists them, and a message that begins with / is "
+                    "typed with two of them",
+                    quote(name, 40)));
   }
   return true;
 }
 
-void ChatSession::save(const std::string& path) const {
-  try {
-    const nlohmann::ordered_json conversation = {{"messages", messages_},
-                                                 {"enable_thinking", settings_.thinking}};
-    const auto text =
-        fmt::format("{}\n", conversation.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    AtomicFile file(path);
-    file.write(std::as_bytes(std::span(text)));
-    file.commit();
-    fmt::print(stderr, "Saved {} messages in {}.\n", messages_.size(), path);
-  } catch (const Error& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+void ChatSession::save(const std::string& arguments) {
+  const bool replaces = arguments == "-f" || arguments.starts_with("-f ");
+  const std::string path(trimmed(std::string_view(arguments).substr(replaces ? 2 : 0)));
+  if (path.empty()) throw UsageError("/save needs a file: /save conversation.json");
+  // Nobody can answer in a script, which is expected to know its files.
+  if (asks_ && !replaces && !saved_.contains(path) && std::filesystem::exists(path)) {
+    throw UsageError(fmt::format("{} is there already; /save -f {} replaces it", path, path));
   }
+  const nlohmann::ordered_json conversation = {{"messages", messages_},
+                                               {"enable_thinking", settings_.thinking}};
+  const auto text =
+      fmt::format("{}\n", conversation.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+  saved_.insert(path);
+  fmt::print(stderr, "Saved {} {} in {}.\n", messages_.size(), messages_.size() == 1 ? "message" : "messages",
+             path);
 }
 
 bool ChatSession::show(const OutputDelta& delta) {
@@ -187,6 +202,7 @@ void ChatSession::answer(const std::string& text) {
                is_full ? " fill the context; /reset begins anew, --ctx may give more" : "; raise -n");
   } else if (generation.finish_reason == FinishReason::cancelled) {
     fmt::print(stderr, "(stopped)\n");
+    interrupted_ = !asks_;
   }
   nlohmann::ordered_json reply = {{"role", "assistant"}, {"content", content_}};
   if (!reasoning_.empty()) reply["reasoning_content"] = reasoning_;

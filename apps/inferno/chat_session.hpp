@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include <inferno/engine.hpp>
@@ -27,7 +28,8 @@ class ChatSession {
   ChatSession(const Model& model, const EngineOptions& options, ChatTemplates templates,
               ChatSettings settings);
 
-  /// Reads lines until /quit or the end of stdin; returns the exit code.
+  /// Reads lines until /quit or the end of stdin, or, where nobody is asked for them, until Ctrl-C; returns
+  /// the exit code.
   int run();
 
  private:
@@ -35,7 +37,7 @@ class ChatSession {
   bool read_message(std::string& message);
   /// What a line that begins with '/' asks for; false ends the session.
   bool command(const std::string& line);
-  void save(const std::string& path) const;
+  void save(const std::string& arguments);
   void reset();
   void answer(const std::string& text);
   bool show(const OutputDelta& delta);
@@ -48,6 +50,8 @@ class ChatSession {
   std::unique_ptr<LineInput> lines_;
   bool asks_;         ///< stdin is a terminal: lines are asked for
   bool is_terminal_;  ///< stdout is one
+  bool interrupted_ = false;
+  std::set<std::string> saved_;  ///< files that this conversation is in
   bool dimmed_ = false;
   std::string content_;
   std::string reasoning_;

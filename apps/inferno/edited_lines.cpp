@@ -4,8 +4,10 @@
 #include <clocale>
 #include <cstdio>
 #include <cwchar>
+#include <exception>
 #include <histedit.h>
 #include <string_view>
+#include <utility>
 
 #include <inferno/error.hpp>
 
@@ -65,6 +67,7 @@ class EditedLines final : public LineInput {
     el_wset(editor_, EL_PREP_TERM, 1);
     int count = 0;
     const wchar_t* const typed = el_wgets(editor_, &count);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     if (typed == nullptr || count <= 0) return stopped_by_;
     std::wstring_view text(typed, static_cast<std::size_t>(count));
     if (text.back() == L'\n') text.remove_suffix(1);
@@ -85,7 +88,16 @@ class EditedLines final : public LineInput {
     return *static_cast<EditedLines*>(self);
   }
   static wchar_t* on_prompt(EditLine* editor) { return of(editor).prompt_.data(); }
-  static int on_read(EditLine* editor, wchar_t* character) { return of(editor).read(*character); }
+  /// The editor is written in C: what is thrown must not pass through it.
+  static int on_read(EditLine* editor, wchar_t* character) {
+    auto& self = of(editor);
+    try {
+      return self.read(*character);
+    } catch (...) {
+      self.failure_ = std::current_exception();
+      return 0;
+    }
+  }
 
   /// 1 and the next character, or 0: the line ends here, for the reason in stopped_by_.
   int read(wchar_t& character) {
@@ -136,6 +148,7 @@ class EditedLines final : public LineInput {
   HistoryW* history_ = nullptr;
   std::wstring prompt_;
   Came stopped_by_ = Came::end;
+  std::exception_ptr failure_;
 };
 
 }  // namespace

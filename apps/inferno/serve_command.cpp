@@ -165,8 +165,9 @@ void check_flags(const ServeSettings& settings) {
     throw UsageError("--tls-cert and --tls-key belong together; only one of them is given");
   }
   if (engine.step_tokens < engine.max_rows) {
-    throw UsageError(fmt::format("--step-tokens: expected at least {}, as many as --max-rows, found {}",
-                                 engine.max_rows, engine.step_tokens));
+    throw UsageError(
+        fmt::format("--max-rows: expected at most {}, as many as a step has tokens (--step-tokens), found {}",
+                    engine.step_tokens, engine.max_rows));
   }
   if (!(engine.step_stretch == 0 || engine.step_stretch >= 1)) {
     throw UsageError(
@@ -213,6 +214,8 @@ void add_serve(CLI::App& app, Action& action) {
   command->callback([&action, options] {
     action = [options] {
       check_flags(options->settings);
+      // A handshake is what comes before the first header.
+      options->settings.http.limits.handshake_time = options->settings.http.limits.header_time;
       log().set_level(spdlog::level::from_str(options->log_level));
       return serve(options->settings);
     };

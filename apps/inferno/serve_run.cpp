@@ -1,11 +1,14 @@
 #include "serve_run.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <fmt/format.h>
 #include <memory>
 #include <sys/resource.h>
 #include <utility>
+
+#include <inferno/error.hpp>
 
 #include "common/options.hpp"
 #include "common/program.hpp"
@@ -26,6 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Files that are open beside connections: libraries, the model, what the drivers need.
 constexpr std::size_t kOtherFiles = 256;
+constexpr std::size_t kLeastFiles = 64;
 
 /// As many open files as the system grants; fewer connections if that is too little for them.
 void fit_connections(http::HttpLimits& limits) {
@@ -34,7 +38,12 @@ void fit_connections(http::HttpLimits& limits) {
   files.rlim_cur = files.rlim_max;
   (void)::setrlimit(RLIMIT_NOFILE, &files);
   (void)::getrlimit(RLIMIT_NOFILE, &files);
-  const std::size_t room = files.rlim_cur > kOtherFiles + 64 ? files.rlim_cur - kOtherFiles : 64;
+  if (files.rlim_cur < kLeastFiles) {
+    throw Error(
+        fmt::format("the system grants this process {} open files; expected at least {} (see ulimit -n)",
+                    files.rlim_cur, kLeastFiles));
+  }
+  const std::size_t room = files.rlim_cur - std::min<std::size_t>(kOtherFiles, files.rlim_cur / 2);
   if (files.rlim_cur == RLIM_INFINITY || room >= limits.connections) return;
   log().warn("at most {} connections: the system grants this process {} open files", room, files.rlim_cur);
   limits.connections = room;
@@ -67,8 +76,9 @@ void drain(ServingEngine& engine, http::HttpServer& server, service::Service& se
   const auto deadline = Clock::now() + time;
   service.set_draining();
   const auto counts = server.counters();
-  log().info("draining: {} requests in progress, at most {:.1f} s; again to end at once",
-             counts.requests_active, static_cast<double>(time.count()) / 1000.0);
+  log().info("draining: {} {} in progress, at most {:.1f} s; again to end at once", counts.requests_active,
+             counts.requests_active == 1 ? "request" : "requests",
+             static_cast<double>(time.count()) / 1000.0);
   // Some of the time is kept for telling clients that their requests were ended.
   const auto reserve = std::min<milliseconds>(milliseconds(1000), time / 4);
   if (!engine.drain(time - reserve)) log().warn("ending requests that did not end in time");
@@ -98,6 +108,8 @@ class Shutdown {
 
 int serve(ServeSettings settings) {
   StopSignals signals;
+  // Whoever reads the log may leave; the server stays.
+  std::signal(SIGPIPE, SIG_IGN);
   // A file that cannot be served is refused before the port is opened.
   const auto model = settings.model.load();
   const auto name = settings.names.empty() ? model.name() : settings.names.front();

@@ -8,8 +8,8 @@
 
 namespace inferno::cli {
 
-/// SIGINT and SIGTERM as a wish that can be waited for. Make it before any other thread: they inherit that
-/// these signals are not delivered to them.
+/// SIGINT, SIGTERM and SIGHUP (unless it is ignored, as by nohup) as a wish that can be waited for. Make it
+/// before any other thread: they inherit that these signals are not delivered to them.
 class StopSignals {
  public:
   StopSignals();

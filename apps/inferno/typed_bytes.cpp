@@ -77,6 +77,9 @@ int TypedBytes::next() {
     std::array<char, 4096> bytes{};
     const auto count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    // EIO: the terminal is gone.
+    if (count < 0 && errno != EIO)
+      throw Error(fmt::format("cannot read stdin: {}", std::generic_category().message(errno)));
     if (count <= 0) return kEnd;
     typed_.assign(bytes.data(), static_cast<std::size_t>(count));
     next_ = 0;

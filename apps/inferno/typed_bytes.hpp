@@ -26,7 +26,7 @@ class TypedBytes {
   TypedBytes(const TypedBytes&) = delete;
   TypedBytes& operator=(const TypedBytes&) = delete;
 
-  /// Waits for the next byte, or one of the above.
+  /// Waits for the next byte, or one of the above. Errors: stdin cannot be read.
   int next();
   /// The byte that came last comes once more.
   void again() { --next_; }

@@ -277,6 +277,9 @@ void set_variable(Conversation& conversation, std::string_view name, Value value
 }
 
 Value normalized_messages(const Value& messages, ArgumentForm form) {
+  if (messages.is(Kind::none)) {
+    throw ConversationError(Fault::missing, "messages", "is missing; expected an array of messages");
+  }
   if (!messages.is(Kind::list)) fail("messages", "an array of messages", messages);
   if (messages.list().items.empty())
     throw ConversationError(Fault::value, "messages", "the array is empty; expected at least one message");

@@ -124,11 +124,11 @@ TEST(Conversation, ARefusalIsText) {
 
 TEST(Conversation, WhatIsWrongIsNamedByItsPath) {
   const std::pair<std::string, std::string> cases[] = {
-      {R"({})", "messages: expected an array"},
       {R"({"messages": []})", "messages: the array is empty"},
       {R"({"messages": {}})", "messages: expected an array of messages, found an object"},
       {R"([])", "the conversation: expected an object"},
       {R"(null)", "the conversation: expected an object with messages, found null"},
+      {R"({})", "messages: is missing; expected an array of messages"},
       {"", "the conversation: expected JSON"},
       {R"({"messages": [],})", "the conversation: expected JSON"},
       {R"({"messages": 1e999})", "the conversation: expected JSON"},

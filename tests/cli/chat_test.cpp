@@ -1,5 +1,6 @@
 // `inferno chat` as a process, with a model whose words are known: through pipes, and on a terminal.
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fcntl.h>
@@ -11,7 +12,9 @@
 #include <string>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <tuple>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "cli/program.hpp"
@@ -45,106 +48,6 @@ class Chat : public testing::Test {
 
   TemporaryFolder folder;
 };
-
-Json message(const std::string& role, const std::string& content) {
-  return {{"role", role}, {"content", content}};
-}
-
-const std::vector<std::string> kThinks = {"<think>", "h", "m", "</think>", "o", "k", "<end>"};
-const std::vector<std::string> kSays = {"Hel", "lo", "<end>"};
-const std::vector<std::string> kEndless = {"a", "b", "a"};
-
-TEST_F(Chat, AnswersLinesAndKeepsTheConversation) {
-  const auto ran = run_inferno(command(kSays), "One\n\n  \nTwo\n/save " + path("all.json") + "\n");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "Hello\nHello\n");
-  EXPECT_THAT(ran.err, HasSubstr("Saved 4 messages in"));
-  EXPECT_EQ(saved("all.json")["messages"],
-            Json::array({message("user", "One"), message("assistant", "Hello"), message("user", "Two"),
-                         message("assistant", "Hello")}));
-  // What was saved can be rendered, with the whole history.
-  const auto rendered = run_inferno({"render", "-m", path("scripted.gguf"), "--json", path("all.json")});
-  EXPECT_EQ(rendered.code, 0) << rendered.err;
-  EXPECT_THAT(rendered.out, HasSubstr("One<|im_end|>\n<|im_start|>assistant\n"));
-}
-
-TEST(Render, SaysThatATemplateShowsNoTools) {
-  const std::string messages = R"({"messages": [{"role": "user", "content": "Hi"}])";
-  const std::string tools = R"(, "tools": [{"type": "function", "function": {"name": "look"}}])";
-  constexpr const char* kWarning = "does not show tools to the model";
-  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + tools + "}").err, HasSubstr(kWarning));
-  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + R"(, "tools": []})").err,
-              Not(HasSubstr(kWarning)));
-  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + "}").err, Not(HasSubstr(kWarning)));
-}
-
-TEST_F(Chat, ThoughtsAreLeftOutOfPipesAndSavedApart) {
-  const auto ran = run_inferno(command(kThinks), "Hi\n/save " + path("thought.json") + "\n");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "ok\n");
-  const auto reply = saved("thought.json")["messages"][1];
-  EXPECT_EQ(reply["reasoning_content"], "hm");
-  EXPECT_EQ(reply["content"], "ok");
-  EXPECT_EQ(saved("thought.json")["enable_thinking"], true);
-}
-
-TEST_F(Chat, Commands) {
-  const auto ran = run_inferno(command(kSays, {"--system", "Be brief."}),
-                               "/help\nOne\n/reset\n/save\n/what is this\n/save " + path("reset.json") +
-                                   "\nTwo\n/save " + path("later.json") + "\n/quit\nThree\n");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "Hello\nHello\n");
-  for (const auto* const text :
-       {"/help  ", "/reset  ", "/save FILE", "/quit", "The conversation is forgotten.", "/save needs a file",
-        "There is no command \"/what\""})
-    EXPECT_THAT(ran.err, HasSubstr(text));
-  EXPECT_EQ(saved("reset.json")["messages"], Json::array({message("system", "Be brief.")}));
-  EXPECT_EQ(
-      saved("later.json")["messages"],
-      Json::array({message("system", "Be brief."), message("user", "Two"), message("assistant", "Hello")}));
-}
-
-TEST_F(Chat, WhereItCannotBeSaved) {
-  const auto ran = run_inferno(command(kSays), "/save " + path("no/such/folder.json") + "\nOne\n");
-  EXPECT_EQ(ran.code, 0);
-  EXPECT_THAT(ran.err, HasSubstr("error: "));
-  EXPECT_THAT(ran.err, HasSubstr("folder.json"));
-  EXPECT_EQ(ran.out, "Hello\n");
-}
-
-TEST_F(Chat, LinesThatGoOnEndOrAreNoText) {
-  const auto ran = run_inferno(command(kSays), "One\\\nmore\n/save " + path("lines.json") +
-                                                   "\nbad \xFF\n/save " + path("bad.json") + "\nno end");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "Hello\nHello\nHello\n");
-  EXPECT_EQ(saved("lines.json")["messages"][0], message("user", "One\nmore"));
-  EXPECT_EQ(saved("bad.json")["messages"][2], message("user", "bad \xEF\xBF\xBD"));
-  const auto nothing = run_inferno(command(kSays), "");
-  EXPECT_EQ(nothing.code, 0);
-  EXPECT_EQ(nothing.out, "");
-}
-
-TEST_F(Chat, MarkupThatSomebodyTypesStaysText) {
-  const auto ran = run_inferno(command(kSays), "<|im_end|> <think>\n/save " + path("typed.json") + "\n");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(saved("typed.json")["messages"][0]["content"], "<|im_end|> <think>");
-}
-
-TEST_F(Chat, AnswersAreCutOffAndStopped) {
-  auto ran = run_inferno(command(kEndless, {"-n", "5"}), "Hi\n");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "ababa\n");
-  EXPECT_THAT(ran.err, HasSubstr("5 generated"));
-  ran = run_inferno(command(kEndless, {"--stop", "ba"}), "Hi\n");
-  EXPECT_EQ(ran.out, "a\n");
-}
-
-TEST_F(Chat, WhatDoesNotFitEndsAScript) {
-  const auto ran = run_inferno(command(kSays), "One\n" + std::string(5000, 'x') + "\nTwo\n");
-  EXPECT_EQ(ran.code, 2);
-  EXPECT_EQ(ran.out, "Hello\n");
-  EXPECT_THAT(ran.err, HasSubstr("2000"));
-}
 
 /// A program on a terminal of its own.
 class OnTerminal {
@@ -207,6 +110,163 @@ class OnTerminal {
   FileDescriptor terminal_;
   std::string screen_;
 };
+
+Json message(const std::string& role, const std::string& content) {
+  return {{"role", role}, {"content", content}};
+}
+
+const std::vector<std::string> kThinks = {"<think>", "h", "m", "</think>", "o", "k", "<end>"};
+const std::vector<std::string> kSays = {"Hel", "lo", "<end>"};
+const std::vector<std::string> kEndless = {"a", "b", "a"};
+
+TEST_F(Chat, AnswersLinesAndKeepsTheConversation) {
+  const auto ran = run_inferno(command(kSays), "One\n\n  \nTwo\n/save " + path("all.json") + "\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Hello\nHello\n");
+  EXPECT_THAT(ran.err, HasSubstr("Saved 4 messages in"));
+  EXPECT_EQ(saved("all.json")["messages"],
+            Json::array({message("user", "One"), message("assistant", "Hello"), message("user", "Two"),
+                         message("assistant", "Hello")}));
+  // What was saved can be rendered, with the whole history.
+  const auto rendered = run_inferno({"render", "-m", path("scripted.gguf"), "--json", path("all.json")});
+  EXPECT_EQ(rendered.code, 0) << rendered.err;
+  EXPECT_THAT(rendered.out, HasSubstr("One<|im_end|>\n<|im_start|>assistant\n"));
+}
+
+TEST(Render, SaysThatATemplateShowsNoTools) {
+  const std::string messages = R"({"messages": [{"role": "user", "content": "Hi"}])";
+  const std::string tools = R"(, "tools": [{"type": "function", "function": {"name": "look"}}])";
+  constexpr const char* kWarning = "does not show tools to the model";
+  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + tools + "}").err, HasSubstr(kWarning));
+  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + R"(, "tools": []})").err,
+              Not(HasSubstr(kWarning)));
+  EXPECT_THAT(run_inferno({"render", "--json", "-"}, messages + "}").err, Not(HasSubstr(kWarning)));
+}
+
+TEST_F(Chat, ThoughtsAreLeftOutOfPipesAndSavedApart) {
+  const auto ran = run_inferno(command(kThinks), "Hi\n/save " + path("thought.json") + "\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "ok\n");
+  const auto reply = saved("thought.json")["messages"][1];
+  EXPECT_EQ(reply["reasoning_content"], "hm");
+  EXPECT_EQ(reply["content"], "ok");
+  EXPECT_EQ(saved("thought.json")["enable_thinking"], true);
+}
+
+TEST_F(Chat, Commands) {
+  const auto ran = run_inferno(command(kSays, {"--system", "Be brief."}),
+                               "/help\nOne\n/reset\n/save " + path("reset.json") + "\nTwo\n/save " +
+                                   path("later.json") + "\n/quit\nThree\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Hello\nHello\n");
+  for (const auto* const text :
+       {"/help  ", "/reset  ", "/save FILE", "/quit", "The conversation is forgotten."})
+    EXPECT_THAT(ran.err, HasSubstr(text));
+  EXPECT_EQ(saved("reset.json")["messages"], Json::array({message("system", "Be brief.")}));
+  EXPECT_EQ(
+      saved("later.json")["messages"],
+      Json::array({message("system", "Be brief."), message("user", "Two"), message("assistant", "Hello")}));
+}
+
+TEST_F(Chat, CommandsThatFailEndAScript) {
+  const std::vector<std::tuple<std::string, int, std::string>> fail = {
+      {"/what is this", 2, "there is no command \"/what\""},
+      {"/etc/hosts is what?", 2, "typed with two of them"},
+      {"/save", 2, "/save needs a file"},
+      {"/save -f ", 2, "/save needs a file"},
+      {"/save " + path("no/such/folder.json"), 1, "folder.json"}};
+  for (const auto& [line, code, error] : fail) {
+    const auto ran = run_inferno(command(kSays), "One\n" + line + "\nTwo\n");
+    EXPECT_EQ(ran.code, code) << line;
+    EXPECT_EQ(ran.out, "Hello\n") << line;
+    EXPECT_THAT(ran.err, HasSubstr("error: ")) << line;
+    EXPECT_THAT(ran.err, HasSubstr(error)) << line;
+  }
+}
+
+TEST_F(Chat, MessagesMayBeginWithASlash) {
+  const auto ran = run_inferno(
+      command(kSays), "//etc/hosts\n  ///\n/save " + path("slash.json") + "\n/save " + path("slash.json"));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(saved("slash.json")["messages"][0]["content"], "/etc/hosts");
+  EXPECT_EQ(saved("slash.json")["messages"][2]["content"], "  //");
+}
+
+TEST_F(Chat, CtrlCEndsAScript) {
+  // While it answers the first of two lines, and while it waits for one.
+  for (const bool answers : {true, false}) {
+    const auto words = answers ? command(kEndless, {"-n", "29000"}, "30000") : command(kSays);
+    std::array<int, 2> input{};
+    ASSERT_EQ(::pipe2(input.data(), O_CLOEXEC), 0);
+    const FileDescriptor reads(input[0]);
+    const FileDescriptor writes(input[1]);
+    ASSERT_EQ(::write(writes.get(), "One\nTwo\n", 8), 8);
+    Running chat(words, STDOUT_FILENO, reads.get());
+    ASSERT_TRUE(chat.read_until(answers ? "abababababab" : "Hello\nHello\n"));
+    chat.signal(SIGINT);
+    EXPECT_EQ(chat.wait(), 130);
+    EXPECT_EQ(std::count(chat.output().begin(), chat.output().end(), '\n'), answers ? 1 : 2);
+  }
+}
+
+TEST_F(Chat, WithoutStdinThereIsNothingToAnswer) {
+  const auto ran = run_inferno(command(kSays), "", {.before = "", .redirections = "<&-"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("cannot read stdin"));
+}
+
+TEST_F(Chat, OnATerminalAFileIsNotReplacedUnasked) {
+  folder.write("precious.json", "precious");
+  OnTerminal chat(command(kSays));
+  const auto says = [&chat](const std::string& typed, const std::string& text) {
+    chat.read_until("> ");
+    chat.type(typed + "\r");
+    chat.read_until(text);
+  };
+  says("/save " + path("precious.json"), "is there already; /save -f");
+  EXPECT_EQ(read_file(folder / "precious.json"), "precious");
+  says("/nothing", "there is no command");
+  says("Hi", "Hello\r\n");
+  says("/save -f " + path("precious.json"), "Saved 2 messages");
+  says("/save " + path("precious.json"), "Saved 2 messages");  // its own
+  EXPECT_EQ(saved("precious.json")["messages"][0], message("user", "Hi"));
+  says("/quit", "");
+  EXPECT_EQ(chat.wait(), 0);
+}
+
+TEST_F(Chat, LinesThatGoOnEndOrAreNoText) {
+  const auto ran = run_inferno(command(kSays), "One\\\nmore\n/save " + path("lines.json") +
+                                                   "\nbad \xFF\n/save " + path("bad.json") + "\nno end");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "Hello\nHello\nHello\n");
+  EXPECT_EQ(saved("lines.json")["messages"][0], message("user", "One\nmore"));
+  EXPECT_EQ(saved("bad.json")["messages"][2], message("user", "bad \xEF\xBF\xBD"));
+  const auto nothing = run_inferno(command(kSays), "");
+  EXPECT_EQ(nothing.code, 0);
+  EXPECT_EQ(nothing.out, "");
+}
+
+TEST_F(Chat, MarkupThatSomebodyTypesStaysText) {
+  const auto ran = run_inferno(command(kSays), "<|im_end|> <think>\n/save " + path("typed.json") + "\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(saved("typed.json")["messages"][0]["content"], "<|im_end|> <think>");
+}
+
+TEST_F(Chat, AnswersAreCutOffAndStopped) {
+  auto ran = run_inferno(command(kEndless, {"-n", "5"}), "Hi\n");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "ababa\n");
+  EXPECT_THAT(ran.err, HasSubstr("5 generated"));
+  ran = run_inferno(command(kEndless, {"--stop", "ba"}), "Hi\n");
+  EXPECT_EQ(ran.out, "a\n");
+}
+
+TEST_F(Chat, WhatDoesNotFitEndsAScript) {
+  const auto ran = run_inferno(command(kSays), "One\n" + std::string(5000, 'x') + "\nTwo\n");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_EQ(ran.out, "Hello\n");
+  EXPECT_THAT(ran.err, HasSubstr("2000"));
+}
 
 TEST_F(Chat, ShowsThoughtsDimmedOnATerminal) {
   OnTerminal chat(command(kThinks));

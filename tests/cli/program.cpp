@@ -29,12 +29,14 @@ std::string quoted(const std::string& word) {
   return text;
 }
 
-Ran run(const std::string& program, const std::vector<std::string>& arguments, const std::string& input) {
+Ran run(const std::string& program, const std::vector<std::string>& arguments, const std::string& input,
+        const ShellWords& shell = {}) {
   const TemporaryFolder folder;
   const auto in = folder.write("in", input);
-  auto command = quoted(program);
+  auto command = fmt::format("{} {}", shell.before, quoted(program));
   for (const auto& argument : arguments) command += fmt::format(" {}", quoted(argument));
   command += fmt::format(" <{} >{} 2>{}", in.string(), (folder / "out").string(), (folder / "err").string());
+  command += fmt::format(" {}", shell.redirections);
   const int status =
       std::system(command.c_str());  // NOLINT(cert-env33-c,concurrency-mt-unsafe): words are quoted
   Ran ran;
@@ -52,15 +54,16 @@ nlohmann::json Ran::json() const {
   return parsed.is_discarded() ? nlohmann::json() : parsed;
 }
 
-Ran run_inferno(const std::vector<std::string>& arguments, const std::string& input) {
-  return run(INFERNO_PROGRAM, arguments, input);
+Ran run_inferno(const std::vector<std::string>& arguments, const std::string& input,
+                const ShellWords& shell) {
+  return run(INFERNO_PROGRAM, arguments, input, shell);
 }
 
 Ran run_model_generate(const std::vector<std::string>& arguments) {
   return run(MODEL_GENERATE_PROGRAM, arguments, "");
 }
 
-Running::Running(std::vector<std::string> arguments, int stream) {
+Running::Running(std::vector<std::string> arguments, int stream, int input) {
   arguments.insert(arguments.begin(), INFERNO_PROGRAM);
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
@@ -73,6 +76,7 @@ Running::Running(std::vector<std::string> arguments, int stream) {
   posix_spawn_file_actions_t actions{};
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, end.get(), stream);
+  if (input >= 0) posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
   EXPECT_EQ(::posix_spawn(&child_, INFERNO_PROGRAM, &actions, nullptr, words.data(), environ), 0);
   posix_spawn_file_actions_destroy(&actions);
 }

@@ -41,6 +41,7 @@ class Served {
   }
   const std::string& url() const { return url_; }
   void signal(int number) const { program_.signal(number); }
+  void stop_reading() { program_.stop_reading(); }
   int wait() { return program_.wait(); }
   bool read_until(std::string_view text) { return program_.read_until(text); }
   const std::string& log() const { return program_.output(); }
@@ -94,11 +95,49 @@ TEST(Serve, SaysOnceThatTheTemplateShowsNoTools) {
   EXPECT_EQ(served.log().find(warning, first + 1), std::string::npos);
 }
 
-TEST(Serve, InterruptEndsItToo) {
+TEST(Serve, OtherSignalsEndItToo) {
+  for (const int signal : {SIGINT, SIGHUP}) {
+    Served served;
+    ASSERT_NE(served.port(), 0);
+    served.signal(signal);
+    EXPECT_EQ(served.wait(), 0);
+  }
+}
+
+TEST(Serve, AHangUpThatIsIgnoredEndsNothing) {
+  const auto before = std::signal(SIGHUP, SIG_IGN);  // as nohup does
   Served served;
-  ASSERT_NE(served.port(), 0);
-  served.signal(SIGINT);
+  std::signal(SIGHUP, before);
+  const auto port = served.port();
+  ASSERT_NE(port, 0);
+  served.signal(SIGHUP);
+  EXPECT_EQ(ask(port, get("/health")).status, 200U);
+  served.signal(SIGTERM);
   EXPECT_EQ(served.wait(), 0);
+}
+
+TEST(Serve, NobodyNeedsToReadItsLog) {
+  Served served;
+  const auto port = served.port();
+  ASSERT_NE(port, 0);
+  served.stop_reading();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(port, get("/health")).status, 200U);
+  served.signal(SIGTERM);
+  EXPECT_EQ(served.wait(), 0);
+}
+
+TEST(Serve, FewOpenFilesMeanFewConnections) {
+  // Files that are read after the limit was looked at.
+  const std::vector<std::string> words = {"serve",  "--port",    "0",     "--tls-cert",
+                                          "no.pem", "--tls-key", "no.key"};
+  for (const auto& [files, connections] : {std::pair(100, 50), std::pair(1000, 744)}) {
+    const auto ran =
+        run_inferno(words, "", {.before = fmt::format("ulimit -n {};", files), .redirections = ""});
+    EXPECT_THAT(ran.err, HasSubstr(fmt::format("at most {} connections", connections)));
+  }
+  const auto ran = run_inferno(words, "", {.before = "ulimit -n 40;", .redirections = ""});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("grants this process 40 open files; expected at least 64"));
 }
 
 TEST(Serve, ASecondSignalEndsItAtOnce) {
@@ -203,6 +242,11 @@ TEST(Serve, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(refused({"--api-key-file", empty.string()}, 1), HasSubstr("no API key"));
   EXPECT_THAT(refused({"--api-key-file", "none.txt"}, 1), HasSubstr("none.txt"));
   EXPECT_THAT(refused({"--cors-origin", "example.com"}, 2), HasSubstr("origin"));
+  EXPECT_THAT(refused({"--cors-origin", "none", "--cors-origin", "https://a.b"}, 2),
+              HasSubstr("expected it alone"));
+  EXPECT_THAT(refused({"--port", "1", "--port", "2"}, 2), HasSubstr("--port: expected one value, found 3"));
+  EXPECT_THAT(refused({"--max-queue", "99999999999999999999"}, 2), HasSubstr("is too large"));
+  EXPECT_THAT(refused({"--max-queue", "x"}, 2), HasSubstr("is no whole number"));
   EXPECT_THAT(refused({"--host", "no such host"}, 1), HasSubstr("no such host"));
   EXPECT_THAT(refused({"--pooling", "max"}, 2), HasSubstr("pooling"));
   EXPECT_THAT(refused({"--block-size", "7"}, 2),
@@ -210,8 +254,9 @@ TEST(Serve, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(refused({"--block-size", "0"}, 2), HasSubstr("--block-size"));
   EXPECT_THAT(refused({"--step-stretch", "0.5"}, 2), HasSubstr("--step-stretch"));
   EXPECT_THAT(refused({"--max-rows", "0"}, 2), HasSubstr("--max-rows"));
-  EXPECT_THAT(refused({"--step-tokens", "8", "--max-rows", "9"}, 2),
-              HasSubstr("--step-tokens: expected at least 9, as many as --max-rows, found 8"));
+  EXPECT_THAT(
+      refused({"--step-tokens", "8", "--max-rows", "9"}, 2),
+      HasSubstr("--max-rows: expected at most 8, as many as a step has tokens (--step-tokens), found 9"));
   EXPECT_THAT(refused({"--alias", "a", "--alias", "b", "--alias", "a"}, 2),
               HasSubstr("--alias: the name \"a\""));
   EXPECT_THAT(refused({"--alias", "a\nb"}, 2), HasSubstr("--alias"));

@@ -17,6 +17,16 @@ std::vector<int> allowed_processors() {
   return {cpus.begin(), cpus.end()};
 }
 
+/// Whether `arrives` does ten times. A thread that was moved may be moved on at once by a system that has
+/// much else to do, so it may need many attempts; for a minute.
+template <typename Arrives>
+bool arrives_often(const Arrives& arrives) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  int arrivals = 0;
+  while (arrivals < 10 && std::chrono::steady_clock::now() < until) arrivals += arrives() ? 1 : 0;
+  return arrivals == 10;
+}
+
 TEST(ThreadPlacement, RunsWhereItMay) {
   const auto processor = current_processor();
   if (processor < 0) GTEST_SKIP() << "this system does not tell processors";
@@ -31,13 +41,10 @@ TEST(ThreadPlacement, LeavesOneProcessorForAnother) {
     for (const int processor : allowed) {
       auto others = allowed;
       others.erase(std::find(others.begin(), others.end(), processor));
-      // Elsewhere the system may have moved the thread on by the time that it looks.
-      int arrivals = 0;
-      for (int i = 0; i < 100; ++i) {
-        ASSERT_TRUE(leave_processors(others));
-        if (current_processor() == processor) ++arrivals;
-      }
-      EXPECT_GT(arrivals, 25) << "of 100, at " << processor;
+      EXPECT_TRUE(arrives_often([&] {
+        EXPECT_TRUE(leave_processors(others));
+        return current_processor() == processor;
+      })) << processor;
     }
   }).join();
 }
@@ -85,8 +92,7 @@ TEST(ThreadHandle, BringsAThreadToTheProcessorOfAnother) {
     allowed_there = allowed_processors();
   });
   while (place < 0) std::this_thread::yield();
-  int arrivals = 0;
-  for (int i = 0; i < 100; ++i) {
+  EXPECT_TRUE(arrives_often([&] {
     const int here[] = {place.load()};
     (void)leave_processors(here);
     const int target = current_processor();
@@ -96,11 +102,10 @@ TEST(ThreadHandle, BringsAThreadToTheProcessorOfAnother) {
     while (place != target && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-    if (place == target) ++arrivals;
-  }
+    return place == target;
+  }));
   stop = true;
   other.join();
-  EXPECT_GT(arrivals, 25) << "of 100";
   EXPECT_EQ(allowed_there, allowed);
   (void)handle.load().bring_here();  // it has ended, which the system may know a little later
   EXPECT_FALSE(ThreadHandle().bring_here());

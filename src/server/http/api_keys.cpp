@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::string_view kScheme = "Bearer ";
 
+bool is_printable(char c) {
+  return c > ' ' && c < '\x7F';
+}
+
 std::array<std::uint8_t, 32> digest_of(std::string_view text) {
   std::array<std::uint8_t, 32> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
@@ -27,7 +31,6 @@ std::array<std::uint8_t, 32> digest_of(std::string_view text) {
 
 ApiKeys::ApiKeys(const std::vector<std::string>& keys) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    const auto is_printable = [](char c) { return c > ' ' && c < '\x7F'; };
     if (keys[i].empty() || !std::all_of(keys[i].begin(), keys[i].end(), is_printable)) {
       throw UsageError(
           fmt::format("API key {} of {} is empty or has characters other than printable ASCII without spaces",
@@ -65,12 +68,12 @@ std::vector<std::string> read_api_keys(const std::filesystem::path& path) {
     const auto begin = line.find_first_not_of(kBlanks);
     if (begin == std::string::npos || line[begin] == '#') continue;
     keys.push_back(line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin));
-    try {
-      (void)ApiKeys({keys.back()});
-    } catch (const UsageError&) {
-      throw Error(fmt::format(
-          "{} line {}: an API key is printable ASCII without spaces; found something else", name, number));
-    }
+    const auto wrong = std::find_if_not(keys.back().begin(), keys.back().end(), is_printable);
+    if (wrong == keys.back().end()) continue;
+    throw Error(fmt::format(
+        "{} line {}: an API key is printable ASCII without spaces; found the byte 0x{:02X} at column {}",
+        name, number, static_cast<unsigned char>(*wrong),
+        begin + 1 + static_cast<std::size_t>(wrong - keys.back().begin())));
   }
   if (keys.empty()) throw Error(fmt::format("no API key in {}; expected one a line", name));
   return keys;

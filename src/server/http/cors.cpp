@@ -31,6 +31,8 @@ Cors::Cors(std::vector<std::string> origins) : origins_(std::move(origins)) {
   for (const auto& origin : origins_) {
     if (origin == "*") {
       all_ = true;
+    } else if (origin == "none") {
+      throw UsageError("\"none\" stands for no origin at all; expected it alone, found others beside it");
     } else if (!is_origin(origin)) {
       throw UsageError(
           fmt::format("{} is no origin; expected SCHEME://HOST[:PORT] without a path, for example "

@@ -25,6 +25,7 @@ namespace {
 constexpr std::size_t kToldOff = 64;
 constexpr int kAcceptsInARow = 32;
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors{100};
+constexpr std::chrono::minutes kWarningsApart{1};
 
 /// Takes clients of one listening socket.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
@@ -89,7 +90,11 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   /// Descriptors are used up: the waiting client would be reported again and again.
   void pause() {
-    log().warn("no more connections can be accepted for now: too many open files");
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= told_again_) {
+      log().warn("no more connections can be accepted for now: too many open files");
+      told_again_ = now + kWarningsApart;
+    }
     pause_.expires_after(kPauseWithoutDescriptors);
     pause_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
       if (!error && !self->closed_) self->wait();
@@ -100,6 +105,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   const Core::Strand strand_;
   boost::asio::posix::stream_descriptor socket_;
   boost::asio::steady_timer pause_;
+  std::chrono::steady_clock::time_point told_again_;
   FileDescriptor owned_;
   bool closed_ = false;
 };

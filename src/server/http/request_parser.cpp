@@ -51,12 +51,17 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
     for (;;) {
       const bool was_header = !is_header_done();
       eager(!was_header);
+      const auto begin = used;
       used += put(boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), error);
       if (refused_with) return Progress::refused;
       if (error == Errc::need_more) return Progress::more;
       if (error == Errc::bad_version) return refuse(bad_version(bytes.substr(used)));
       if (error) return refuse(error);
-      if (was_header && is_header_done() && !check_header()) return Progress::refused;
+      if (was_header && is_header_done()) {
+        // The library joins folded lines with a blank; others take them for fields or drop them.
+        if (is_folded(bytes.substr(begin, used - begin))) return refuse(Errc::bad_obs_fold);
+        if (!check_header()) return Progress::refused;
+      }
       if (is_done()) return Progress::done;
       if (was_header && is_header_done()) {
         if (chunked()) chunks_.emplace(limits_);
@@ -83,6 +88,10 @@ class RequestParser::Impl : public beast::http::basic_parser<true> {
       add_to_body(piece.data);
     }
     return chunks_->is_over() ? Progress::done : Progress::more;
+  }
+
+  static bool is_folded(std::string_view header) {
+    return header.find("\n ") != std::string_view::npos || header.find("\n\t") != std::string_view::npos;
   }
 
   Progress refuse(Refusal refusal) {

@@ -7,11 +7,13 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <inferno/error.hpp>
 
+#include "platform/log.hpp"
 #include "platform/quote.hpp"
 #include "server/http/small_file.hpp"
 #include "server/http/transport.hpp"
@@ -130,6 +132,14 @@ int choose_protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* s
   return SSL_TLSEXT_ERR_OK;
 }
 
+/// Clients refuse a certificate outside its time, with messages that name anything but that.
+void warn_of_dates(const X509* certificate, const std::string& file) {
+  if (X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0)
+    log().warn("the TLS certificate {} has expired; clients will refuse it", quote(file));
+  if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
+    log().warn("the TLS certificate {} is not valid yet; clients will refuse it", quote(file));
+}
+
 }  // namespace
 
 struct TlsContext::State {
@@ -141,6 +151,8 @@ TlsContext::TlsContext(const std::string& certificate_file, const std::string& k
   SSL_CTX* const context = state_->context.get();
   if (context == nullptr) throw Error(fmt::format("OpenSSL cannot be set up: {}", openssl_reason()));
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  // Of TLS 1.2 only what has forward secrecy and authenticates while it encrypts, as all of TLS 1.3 does.
+  SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20");
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
   // Idle connections give their buffers back.
@@ -156,9 +168,14 @@ TlsContext::TlsContext(const std::string& certificate_file, const std::string& k
   (void)read_small_file(key_file, "TLS key");
   ERR_clear_error();
   if (SSL_CTX_use_certificate_chain_file(context, certificate_file.c_str()) != 1) {
-    throw Error(
-        fmt::format("{} is no PEM file with a certificate: {}", quote(certificate_file), openssl_reason()));
+    const bool is_readable =
+        ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_SSL;  // the first, not what follows from it
+    throw Error(fmt::format(
+        "{} {}: {}", quote(certificate_file),
+        is_readable ? "holds a certificate that cannot be used" : "is no PEM file with a certificate",
+        openssl_reason()));
   }
+  warn_of_dates(SSL_CTX_get0_certificate(context), certificate_file);
   if (SSL_CTX_use_PrivateKey_file(context, key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
     const auto code = ERR_peek_last_error();
     if (ERR_GET_REASON(code) == X509_R_KEY_VALUES_MISMATCH ||

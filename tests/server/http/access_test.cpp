@@ -122,6 +122,12 @@ TEST(KeyFile, ErrorsNameTheFileAndNeverTheKey) {
   const auto message = error_of([&] { http::read_api_keys(folder.write("bad", "good\nsecret word\n")); });
   EXPECT_THAT(message, HasSubstr("line 2"));
   EXPECT_THAT(message, Not(HasSubstr("secret")));
+  EXPECT_THAT(message, HasSubstr("0x20 at column 7"));
+  EXPECT_THAT(
+      error_of([&] { http::read_api_keys(folder.write("mark", "\xEF\xBB\xBFgood\n")); }),
+      HasSubstr("line 1: an API key is printable ASCII without spaces; found the byte 0xEF at column 1"));
+  EXPECT_THAT(error_of([&] { http::read_api_keys(folder.write("note", "  good # mine\n")); }),
+              HasSubstr("0x20 at column 7"));
   EXPECT_THAT(error_of([] { http::ApiKeys({"secret\n"}); }), Not(HasSubstr("secret")));
   EXPECT_NE(error_of([] { http::ApiKeys({""}); }), "");
 }

@@ -31,18 +31,19 @@ using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
 using Session = std::unique_ptr<SSL, Freed<SSL, SSL_free>>;
 using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX, SSL_CTX_free>>;
 
-/// A fresh key and a certificate that it signed itself, as PEM files.
+/// A key and a certificate that it signed itself, as PEM files. It is valid from `begins` to `ends` seconds
+/// from now.
 struct Identity {
   std::string certificate, key;
 
-  Identity(const TemporaryFolder& folder, const std::string& name, const char* passphrase = nullptr)
+  Identity(const TemporaryFolder& folder, const std::string& name, const char* passphrase = nullptr,
+           const Key& pair = Key(EVP_EC_gen("P-256")), int begins = 0, int ends = 3600)
       : certificate(folder / (name + ".pem")), key(folder / (name + ".key")) {
-    const Key pair(EVP_EC_gen("P-256"));
     const std::unique_ptr<X509, Freed<X509, X509_free>> made(X509_new());
     X509_set_version(made.get(), 2);
     ASN1_INTEGER_set(X509_get_serialNumber(made.get()), 1);
-    X509_gmtime_adj(X509_getm_notBefore(made.get()), 0);
-    X509_gmtime_adj(X509_getm_notAfter(made.get()), 3600);
+    X509_gmtime_adj(X509_getm_notBefore(made.get()), begins);
+    X509_gmtime_adj(X509_getm_notAfter(made.get()), ends);
     X509_set_pubkey(made.get(), pair.get());
     X509_NAME_add_entry_by_txt(X509_get_subject_name(made.get()), "CN", MBSTRING_ASC,
                                reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
@@ -89,12 +90,13 @@ class Tls : public HttpTest {
 /// A client that speaks TLS and trusts everybody.
 class TlsClient {
  public:
-  explicit TlsClient(std::uint16_t port, int newest = 0)
+  explicit TlsClient(std::uint16_t port, int newest = 0, const char* ciphers = "DEFAULT")
       : context_(SSL_CTX_new(TLS_client_method())), client_(port) {
     if (newest != 0) {
       SSL_CTX_set_security_level(context_.get(), 0);
       SSL_CTX_set_min_proto_version(context_.get(), 0);
       SSL_CTX_set_max_proto_version(context_.get(), newest);
+      SSL_CTX_set_cipher_list(context_.get(), ciphers);
     }
     ssl_.reset(SSL_new(context_.get()));
     SSL_set_fd(ssl_.get(), client_.socket());
@@ -152,6 +154,26 @@ TEST_F(Tls, OldVersionsAndPlainTextAreRefused) {
   EXPECT_TRUE(TlsClient(port()).connected());
 }
 
+TEST_F(Tls, OldCiphersAreRefused) {
+  start(options(Identity(folder, "a", nullptr, Key(EVP_RSA_gen(2048)))));
+  for (const auto* const suite : {"AES128-SHA", "AES256-GCM-SHA384", "ECDHE-RSA-AES128-SHA"})
+    EXPECT_FALSE(TlsClient(port(), TLS1_2_VERSION, suite).connected()) << suite;
+  for (const auto* const suite : {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-CHACHA20-POLY1305"})
+    EXPECT_TRUE(TlsClient(port(), TLS1_2_VERSION, suite).connected()) << suite;
+}
+
+TEST_F(Tls, CertificatesOutsideTheirTimeAreWarnedOf) {
+  const auto warnings = [&](int begins, int ends) {
+    const Identity identity(folder, "dated", nullptr, Key(EVP_EC_gen("P-256")), begins, ends);
+    testing::internal::CaptureStderr();
+    start(options(identity));
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warnings(-7200, -3600), HasSubstr("has expired"));
+  EXPECT_THAT(warnings(3600, 7200), HasSubstr("is not valid yet"));
+  EXPECT_EQ(warnings(-3600, 3600), "");
+}
+
 TEST_F(Tls, ClientsThatNeverShakeHandsAreClosed) {
   auto hasty = options(Identity(folder, "a"));
   hasty.limits.handshake_time = std::chrono::milliseconds(100);
@@ -186,7 +208,9 @@ TEST_F(Tls, BadFilesAreNamed) {
   const auto text = folder.write("text.pem", "hello\n").string();
   EXPECT_THAT(error_of((folder / "none.pem").string(), a.key), HasSubstr("none.pem"));
   EXPECT_THAT(error_of(a.certificate, (folder / "none.key").string()), HasSubstr("none.key"));
-  EXPECT_THAT(error_of(text, a.key), HasSubstr("text.pem"));
+  EXPECT_THAT(error_of(text, a.key), HasSubstr("is no PEM file with a certificate"));
+  const Identity weak(folder, "weak", nullptr, Key(EVP_RSA_gen(512)));
+  EXPECT_THAT(error_of(weak.certificate, weak.key), HasSubstr("cannot be used: ee key too small"));
   const auto fifo = (folder / "fifo").string();
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   for (const auto& unreadable : {fifo, std::string("/dev/zero")}) {
