@@ -62,8 +62,7 @@ Response Cors::preflight(const Request& request) {
   const auto asked = request.header("Access-Control-Request-Headers");
   if (!asked.empty() && is_name_list(asked)) allowed += fmt::format(", {}", asked);
   Response response{.status = 204};
-  response.headers = {{.name = "Allow", .value = "GET, HEAD, POST, OPTIONS"},
-                      {.name = "Access-Control-Allow-Methods", .value = "GET, HEAD, POST, OPTIONS"},
+  response.headers = {{.name = "Access-Control-Allow-Methods", .value = "GET, HEAD, POST, OPTIONS"},
                       {.name = "Access-Control-Allow-Headers", .value = std::move(allowed)},
                       {.name = "Access-Control-Max-Age", .value = "600"}};
   return response;

@@ -26,17 +26,17 @@ class ThreadPlaces {
   void begin(unsigned thread) {
     if (places_.empty()) return;
     auto& place = places_[thread];
-    place.busy.store(true, relaxed);
+    place.busy.store(true, kRelaxed);
     const auto handle = ThreadHandle::current();
-    if (place.handle.load(relaxed) != handle) place.handle.store(handle, relaxed);
+    if (place.handle.load(kRelaxed) != handle) place.handle.store(handle, kRelaxed);
   }
   void end(unsigned thread) {
-    if (!places_.empty()) places_[thread].busy.store(false, relaxed);
+    if (!places_.empty()) places_[thread].busy.store(false, kRelaxed);
   }
 
   /// `thread` is going to sleep: it is in nobody's way.
   void leave(unsigned thread) {
-    if (!places_.empty()) places_[thread].processor.store(kNowhere, relaxed);
+    if (!places_.empty()) places_[thread].processor.store(kNowhere, kRelaxed);
   }
 
   /// Called by `thread` now and then: where one with a lower number runs, it goes elsewhere. Nanoseconds
@@ -56,7 +56,7 @@ class ThreadPlaces {
   void help(unsigned waiting, Doubt& doubt);
 
  private:
-  static constexpr auto relaxed = std::memory_order_relaxed;  // hints: nothing else depends on them
+  static constexpr auto kRelaxed = std::memory_order_relaxed;  // hints: nothing else depends on them
   static constexpr int kNowhere = -1;
 
   struct alignas(64) Place {
