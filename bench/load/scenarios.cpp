@@ -12,6 +12,7 @@
 
 #include <inferno/error.hpp>
 
+#include "machine_pauses.hpp"
 #include "stream_load.hpp"
 
 namespace inferno::load {
@@ -106,6 +107,36 @@ double resident_megabytes(std::uint32_t process) {
   throw Error(fmt::format("cannot read the memory of process {}", process));
 }
 
+/// Milliseconds between tokens of the running streams.
+struct DisturbedGaps {
+  Samples alone;
+  Samples beside_prompts;
+  double prompt_tokens_per_second = 0;
+};
+
+/// Leaves the server idle.
+DisturbedGaps disturbed_gaps(const Target& target, const Disturbed& options) {
+  DisturbedGaps gaps;
+  Poller poller(target);
+  Streams streams(poller, options.streams, {.tokens = 8, .generate = 1000, .only = token_of(poller, " a")});
+  streams.run(poller, kWarmSeconds);
+  clear(streams.counts);
+  streams.run(poller, options.seconds);
+  check(streams.counts);
+  gaps.alone = streams.counts.gaps;
+  clear(streams.counts);
+  Streams prompts(poller, 1, {.tokens = options.prompt_tokens, .generate = 1}, std::random_device()());
+  const auto start = Clock::now();
+  streams.run(poller, options.seconds);
+  const double seconds = since(start) * 1e-3;
+  check(streams.counts);
+  check(prompts.counts);
+  gaps.beside_prompts = streams.counts.gaps;
+  gaps.prompt_tokens_per_second =
+      static_cast<double>(prompts.counts.requests) * options.prompt_tokens / seconds;
+  return gaps;
+}
+
 }  // namespace
 
 Findings run_closed(const Target& target, const Closed& options) {
@@ -171,28 +202,19 @@ Findings run_open(const Target& target, const Open& options) {
 }
 
 Findings run_disturbed(const Target& target, const Disturbed& options) {
-  Poller poller(target);
-  Streams streams(poller, options.streams, {.tokens = 8, .generate = 1000, .only = token_of(poller, " a")});
-  streams.run(poller, kWarmSeconds);
-  clear(streams.counts);
-  streams.run(poller, options.seconds);
-  check(streams.counts);
-  auto alone = streams.counts.gaps;
-  clear(streams.counts);
-  Streams prompts(poller, 1, {.tokens = options.prompt_tokens, .generate = 1}, std::random_device()());
-  const auto start = Clock::now();
-  streams.run(poller, options.seconds);
-  const double seconds = since(start) * 1e-3;
-  check(streams.counts);
-  check(prompts.counts);
-  auto& disturbed = streams.counts.gaps;
+  auto [alone, disturbed, prompt_tokens_per_second] = disturbed_gaps(target, options);
+  auto machine = machine_pauses(options.seconds);
   Findings findings;
   findings.figures = {{"streams", options.streams},
                       {"gap_ms_alone", percentiles(alone)},
                       {"gap_ms_disturbed", percentiles(disturbed)},
                       {"largest_gap_over_median_alone", disturbed.at(1) / alone.at(0.5)},
-                      {"prompt_tokens_per_second",
-                       static_cast<double>(prompts.counts.requests) * options.prompt_tokens / seconds}};
+                      {"p99_gap_over_median_alone", disturbed.at(0.99) / alone.at(0.5)},
+                      {"prompt_tokens_per_second", prompt_tokens_per_second},
+                      {"machine_pauses",
+                       {{"largest_ms", machine.lengths.at(1)},
+                        {"per_second", machine.per_second},
+                        {"share_of_time", machine.share}}}};
   findings.gaps = {
       distribution("alone", alone),
       distribution(fmt::format("beside prompts of {} tokens", options.prompt_tokens), disturbed)};

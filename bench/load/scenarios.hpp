@@ -40,7 +40,8 @@ struct Open {
 };
 Findings run_open(const Target& target, const Open& options);
 
-/// Running streams, at first alone, then while one long prompt after the other arrives.
+/// Running streams, at first alone, then while one long prompt after the other arrives; at last how the
+/// machine itself interrupts programs, with nobody at work.
 struct Disturbed {
   std::uint32_t streams = 4;
   std::uint32_t prompt_tokens = 2000;

@@ -78,7 +78,7 @@ void Inbox::stop() {
 
 bool Inbox::wait_until_idle(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return became_idle_.wait_for(lock, timeout, [this] { return alive_ == 0; });
+  return became_idle_.wait_for(lock, timeout, [this] { return alive_ == 0 && untold_ == 0; });
 }
 
 std::uint64_t Inbox::refused() const {
@@ -122,7 +122,12 @@ void Inbox::account(std::uint32_t started, std::uint32_t ended) {
   const std::lock_guard lock(mutex_);
   waiting_ -= started;
   alive_ -= ended;
-  if (alive_ == 0) became_idle_.notify_all();
+  untold_ += ended;
+}
+
+void Inbox::told() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(untold_, 0) > 0 && alive_ == 0) became_idle_.notify_all();
 }
 
 }  // namespace inferno

@@ -36,7 +36,7 @@ class Inbox {
   /// Takes no more requests, for this reason; the first one counts.
   void close(const std::string& reason);
   void stop();
-  /// Waits until no request is alive; false if `timeout` passed before.
+  /// Waits until no request is alive and all are told; false if `timeout` passed before.
   bool wait_until_idle(std::chrono::milliseconds timeout);
   /// Submissions that found the queue full, however many requests each had.
   std::uint64_t refused() const;
@@ -57,7 +57,10 @@ class Inbox {
   /// comes, or until `until`.
   void collect(Mail& mail, bool idle, std::optional<Clock::time_point> until);
   /// Of the requests that were taken in, so many now take part in steps or are over, and so many are over.
+  /// To be said before their consumers are told: who then asks again at once finds the room that this left.
   void account(std::uint32_t started, std::uint32_t ended);
+  /// The consumers of all requests that are over have been told.
+  void told();
 
  private:
   mutable std::mutex mutex_;
@@ -72,6 +75,7 @@ class Inbox {
   std::uint32_t max_rows_;
   std::uint32_t waiting_ = 0;  // never took part in a step
   std::uint32_t alive_ = 0;
+  std::uint32_t untold_ = 0;  // over, and their consumers may not know yet
 };
 
 }  // namespace inferno

@@ -113,7 +113,8 @@ void ServingLoop::run() {
     } catch (...) {
       break_down("the serving loop failed with an exception of an unknown kind");
     }
-    inbox_.account(scheduler_.started_since_last() + std::exchange(started_, 0), std::exchange(ended_, 0));
+    inbox_.account(scheduler_.started_since_last(), 0);
+    inbox_.told();
     publish();
   }
 }
@@ -147,10 +148,9 @@ void ServingLoop::read_mail() {
       scheduler_.add(std::move(request));
       continue;
     }
+    inbox_.account(1, 1);
     finish(*request, broken_.empty() ? RequestEnd::length : RequestEnd::failed, broken_);
     ++now_.ended[static_cast<std::size_t>(broken_.empty() ? RequestEnd::length : RequestEnd::failed)];
-    ++started_;
-    ++ended_;
   }
   for (const auto& [id, reason] : mail_.cancelled) end(id, reason);
   for (const auto id : mail_.resumed) scheduler_.resume(id);
@@ -380,12 +380,12 @@ void ServingLoop::end(std::uint64_t id, RequestEnd reason, std::string error) {
   const auto request = scheduler_.remove(id);
   if (!request) return;  // over already
   if (request->is_asked && request->task->round == round_ && asked_now_ > 0) --asked_now_;
+  inbox_.account(scheduler_.started_since_last(), 1);
   finish(*request, reason, std::move(error));
   const double seconds = milliseconds_since(request->submitted) / 1000.0;
   now_.total_time.add(seconds);
   now_.queue_time.add(request->started ? request->usage.queue_ms / 1000.0 : seconds);
   ++now_.ended[static_cast<std::size_t>(reason)];
-  ++ended_;
 }
 
 void ServingLoop::finish(ServedRequest& request, RequestEnd reason, std::string error) {

@@ -80,7 +80,6 @@ class ServingLoop {
   std::uint32_t losses_ = 0;    // executors lost with few steps between
   std::uint64_t steps_since_loss_ = 0;
   std::string broken_;
-  std::uint32_t started_ = 0, ended_ = 0;  // in this turn, for the inbox
 
   ServingMetrics now_;  // the worker's own copy
   mutable std::mutex metrics_mutex_;

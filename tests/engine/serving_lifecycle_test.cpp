@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <functional>
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mutex>
@@ -192,6 +194,43 @@ TEST(Lifecycle, AFullQueueRefuses) {
   many.pop_back();
   auto more = engine.submit(many);
   for (auto& stream : more) EXPECT_EQ(read_all(stream).end, RequestEnd::length);
+}
+
+// Each asks for the next one the moment it is told its end, in the worker's own thread: no later moment is
+// early enough to find the row still taken.
+TEST(Lifecycle, WhoIsToldTheEndFindsTheRoomItLeft) {
+  auto controls = std::make_shared<Controls>();
+  Gate gate(controls);
+  auto options = small();
+  options.max_rows = 1;
+  options.max_queue = 0;
+  ServingEngine engine(tiny(), controlled(tiny(), controls), options);
+  RequestStream stream;
+  std::promise<int> asked;
+  int left = 20;
+  std::function<void()> told;
+  const auto ask = [&] {
+    auto request = asking(4, left % 3);  // nothing to do is an end, too
+    request.notify = told;
+    return engine.submit(std::move(request));
+  };
+  told = [&] {
+    StreamUpdate update;
+    while (stream.take(update)) {
+      if (!update.outcome) continue;
+      if (--left == 0) return asked.set_value(0);
+      try {
+        stream = ask();
+      } catch (const QueueFull&) {
+        return asked.set_value(left);
+      }
+    }
+  };
+  stream = ask();
+  gate.open();
+  auto refused = asked.get_future();
+  ASSERT_EQ(refused.wait_for(60s), std::future_status::ready);
+  EXPECT_EQ(refused.get(), 0) << "requests that were still to be asked";
 }
 
 TEST(Lifecycle, DrainLetsRequestsEndAndTakesNoMore) {
