@@ -57,7 +57,6 @@ class Inbox {
   /// comes, or until `until`.
   void collect(Mail& mail, bool idle, std::optional<Clock::time_point> until);
   /// Of the requests that were taken in, so many now take part in steps or are over, and so many are over.
-  /// To be said before their consumers are told: who then asks again at once finds the room that this left.
   void account(std::uint32_t started, std::uint32_t ended);
   /// The consumers of all requests that are over have been told.
   void told();

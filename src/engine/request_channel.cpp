@@ -52,8 +52,11 @@ void RequestChannel::push_embedding(std::vector<float> embedding) {
   change([&](StreamUpdate& held) { held.embedding = std::move(embedding); });
 }
 
-void RequestChannel::finish(RequestOutcome outcome) {
-  change([&](StreamUpdate& held) { held.outcome = std::move(outcome); });
+void RequestChannel::finish(RequestOutcome outcome, std::optional<TokenEvent> last) {
+  change([&](StreamUpdate& held) {
+    if (last) held.tokens.push_back(*std::move(last));
+    held.outcome = std::move(outcome);
+  });
 }
 
 bool RequestChannel::begin_stall(std::size_t limit) {

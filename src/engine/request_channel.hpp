@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "engine/serving_request.hpp"
 
@@ -29,7 +30,8 @@ class RequestChannel {
   std::size_t push(TokenEvent event);
   void push_prompt(std::vector<TokenEvent> events);
   void push_embedding(std::vector<float> embedding);
-  void finish(RequestOutcome outcome);
+  /// `last`: the token that ended it, so that both arrive at once.
+  void finish(RequestOutcome outcome, std::optional<TokenEvent> last);
   /// The request is going to wait for its consumer. False if the consumer has taken everything meanwhile; if
   /// true, the inbox hears of it once it does.
   bool begin_stall(std::size_t limit);

@@ -113,9 +113,10 @@ void ServingLoop::run() {
     } catch (...) {
       break_down("the serving loop failed with an exception of an unknown kind");
     }
-    inbox_.account(scheduler_.started_since_last(), 0);
-    inbox_.told();
+    inbox_.account(scheduler_.started_since_last() + std::exchange(unqueued_, 0),
+                   static_cast<std::uint32_t>(endings_.size()));
     publish();
+    tell_ends();
   }
 }
 
@@ -148,8 +149,8 @@ void ServingLoop::read_mail() {
       scheduler_.add(std::move(request));
       continue;
     }
-    inbox_.account(1, 1);
-    finish(*request, broken_.empty() ? RequestEnd::length : RequestEnd::failed, broken_);
+    finish(*request, broken_.empty() ? RequestEnd::length : RequestEnd::failed, broken_, {});
+    ++unqueued_;
     ++now_.ended[static_cast<std::size_t>(broken_.empty() ? RequestEnd::length : RequestEnd::failed)];
   }
   for (const auto& [id, reason] : mail_.cancelled) end(id, reason);
@@ -365,10 +366,11 @@ void ServingLoop::take_token(std::size_t row, TokenId id) {
     now_.between_tokens_time.add(std::chrono::duration<double>(now - request.latest_token).count());
   }
   request.latest_token = now;
-  const auto held = request.channel->push(std::move(event));
   if (const auto reason = request.sequence.finish_reason()) {
-    return end(request.id, *reason == FinishReason::stop ? RequestEnd::stop : RequestEnd::length);
+    return end(request.id, *reason == FinishReason::stop ? RequestEnd::stop : RequestEnd::length, {},
+               std::move(event));
   }
+  const auto held = request.channel->push(std::move(event));
   if (request.constraint && !ask_constraint(request, id)) return;
   if (held >= settings_.buffered_tokens && request.channel->begin_stall(settings_.buffered_tokens)) {
     request.stalled_since = Clock::now();
@@ -376,19 +378,20 @@ void ServingLoop::take_token(std::size_t row, TokenId id) {
   }
 }
 
-void ServingLoop::end(std::uint64_t id, RequestEnd reason, std::string error) {
+void ServingLoop::end(std::uint64_t id, RequestEnd reason, std::string error,
+                      std::optional<TokenEvent> last) {
   const auto request = scheduler_.remove(id);
   if (!request) return;  // over already
   if (request->is_asked && request->task->round == round_ && asked_now_ > 0) --asked_now_;
-  inbox_.account(scheduler_.started_since_last(), 1);
-  finish(*request, reason, std::move(error));
+  finish(*request, reason, std::move(error), std::move(last));
   const double seconds = milliseconds_since(request->submitted) / 1000.0;
   now_.total_time.add(seconds);
   now_.queue_time.add(request->started ? request->usage.queue_ms / 1000.0 : seconds);
   ++now_.ended[static_cast<std::size_t>(reason)];
 }
 
-void ServingLoop::finish(ServedRequest& request, RequestEnd reason, std::string error) {
+void ServingLoop::finish(ServedRequest& request, RequestEnd reason, std::string error,
+                         std::optional<TokenEvent> last) {
   RequestOutcome outcome;
   outcome.end = reason;
   outcome.error = std::move(error);
@@ -400,7 +403,15 @@ void ServingLoop::finish(ServedRequest& request, RequestEnd reason, std::string 
   outcome.usage.prompt_tokens = request.sequence.prompt_size();
   outcome.usage.completion_tokens = request.sequence.generated();
   outcome.usage.total_ms = milliseconds_since(request.submitted);
-  request.channel->finish(std::move(outcome));
+  endings_.push_back({std::move(request.channel), std::move(outcome), std::move(last)});
+}
+
+/// Last of all, when rows, blocks and metrics no longer count them: who asks again at once, or asks for the
+/// metrics, finds what is true without this request.
+void ServingLoop::tell_ends() {
+  for (auto& ending : endings_) ending.channel->finish(std::move(ending.outcome), std::move(ending.last));
+  endings_.clear();
+  inbox_.told();
 }
 
 void ServingLoop::end_all(RequestEnd reason, const std::string& error) {

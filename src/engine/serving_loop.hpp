@@ -56,8 +56,9 @@ class ServingLoop {
   void take_row(std::size_t row, const StepResult& result);
   void take_token(std::size_t row, TokenId id);
   void take_prompt_end(ServedRequest& request);
-  void end(std::uint64_t id, RequestEnd reason, std::string error = {});
-  static void finish(ServedRequest& request, RequestEnd reason, std::string error);
+  void end(std::uint64_t id, RequestEnd reason, std::string error = {}, std::optional<TokenEvent> last = {});
+  void finish(ServedRequest& request, RequestEnd reason, std::string error, std::optional<TokenEvent> last);
+  void tell_ends();
   void end_all(RequestEnd reason, const std::string& error);
   void replace_executor(const std::string& reason);
   void break_down(const std::string& reason);
@@ -80,6 +81,15 @@ class ServingLoop {
   std::uint32_t losses_ = 0;    // executors lost with few steps between
   std::uint64_t steps_since_loss_ = 0;
   std::string broken_;
+
+  /// What a consumer is still to be told.
+  struct Ending {
+    std::shared_ptr<RequestChannel> channel;
+    RequestOutcome outcome;
+    std::optional<TokenEvent> last;
+  };
+  std::vector<Ending> endings_;  // of this turn
+  std::uint32_t unqueued_ = 0;   // in this turn, without having come to the scheduler
 
   ServingMetrics now_;  // the worker's own copy
   mutable std::mutex metrics_mutex_;

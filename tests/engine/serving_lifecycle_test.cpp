@@ -196,9 +196,9 @@ TEST(Lifecycle, AFullQueueRefuses) {
   for (auto& stream : more) EXPECT_EQ(read_all(stream).end, RequestEnd::length);
 }
 
-// Each asks for the next one the moment it is told its end, in the worker's own thread: no later moment is
-// early enough to find the row still taken.
-TEST(Lifecycle, WhoIsToldTheEndFindsTheRoomItLeft) {
+// Each asks for the next one the moment it is told its end, in the worker's own thread: no other
+// moment is as early.
+TEST(Lifecycle, WhoIsToldTheEndFindsTheRoomThatItLeft) {
   auto controls = std::make_shared<Controls>();
   Gate gate(controls);
   auto options = small();
@@ -206,8 +206,8 @@ TEST(Lifecycle, WhoIsToldTheEndFindsTheRoomItLeft) {
   options.max_queue = 0;
   ServingEngine engine(tiny(), controlled(tiny(), controls), options);
   RequestStream stream;
-  std::promise<int> asked;
-  int left = 20;
+  std::promise<unsigned> asked;
+  unsigned left = 20;
   std::function<void()> told;
   const auto ask = [&] {
     auto request = asking(4, left % 3);  // nothing to do is an end, too
@@ -218,6 +218,9 @@ TEST(Lifecycle, WhoIsToldTheEndFindsTheRoomItLeft) {
     StreamUpdate update;
     while (stream.take(update)) {
       if (!update.outcome) continue;
+      const auto metrics = engine.metrics();
+      EXPECT_EQ(metrics.running, 0U);
+      EXPECT_EQ(metrics.ended[static_cast<std::size_t>(RequestEnd::length)], 21U - left);
       if (--left == 0) return asked.set_value(0);
       try {
         stream = ask();
@@ -230,7 +233,7 @@ TEST(Lifecycle, WhoIsToldTheEndFindsTheRoomItLeft) {
   gate.open();
   auto refused = asked.get_future();
   ASSERT_EQ(refused.wait_for(60s), std::future_status::ready);
-  EXPECT_EQ(refused.get(), 0) << "requests that were still to be asked";
+  EXPECT_EQ(refused.get(), 0U) << "requests that were still to be asked";
 }
 
 TEST(Lifecycle, DrainLetsRequestsEndAndTakesNoMore) {
@@ -273,21 +276,13 @@ TEST(Lifecycle, HigherPrioritiesGoFirst) {
   Gate gate(controls);
   auto options = small();
   options.max_rows = 1;
+  std::vector<int> order;  // written in the worker's thread
   ServingEngine engine(tiny(), controlled(tiny(), controls), options);
-  // A call may still be on its way when the test is over.
-  struct Order {
-    std::mutex mutex;
-    std::vector<int> names;
-  };
-  const auto order = std::make_shared<Order>();
   std::vector<RequestStream> streams;
   const auto ask = [&](int name, std::int32_t priority, std::uint32_t tokens) {
     auto request = asking(20, tokens, static_cast<std::uint64_t>(name));
     request.priority = priority;
-    request.notify = [order, name] {
-      const std::lock_guard lock(order->mutex);
-      order->names.push_back(name);
-    };
+    request.notify = [&order, name] { order.push_back(name); };
     streams.push_back(engine.submit(std::move(request)));
   };
   ask(0, 0, 3);
@@ -301,9 +296,9 @@ TEST(Lifecycle, HigherPrioritiesGoFirst) {
   // 0 was running its prompt when the others came; 3 takes the only row from it.
   EXPECT_EQ(answers[0].outcome.usage.pauses, 1U);
   EXPECT_EQ(answers[0].ids.size(), 3U);
-  const std::lock_guard lock(order->mutex);
+  engine.stop();  // the last call may still be on its way
   std::vector<int> first;
-  for (const int name : order->names) {
+  for (const int name : order) {
     if (std::find(first.begin(), first.end(), name) == first.end()) first.push_back(name);
   }
   EXPECT_EQ(first, (std::vector<int>{0, 3, 1, 2, 4}));
