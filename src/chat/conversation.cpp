@@ -122,9 +122,11 @@ Value normalized_content(const Value& message, std::string_view role, const std:
 
 Value normalized_arguments(const Value& arguments, ArgumentForm form, const std::string& path) {
   if (arguments.is_string()) {
-    if (form != ArgumentForm::object) return arguments;
     const auto& text = arguments.text().bytes();
-    auto parsed = jinja::parse_json(text.empty() ? "{}" : text, path);
+    // What clients send for a function without parameters.
+    if (text.empty()) return normalized_arguments(jinja::make_untrusted("{}"), form, path);
+    if (form != ArgumentForm::object) return arguments;
+    auto parsed = jinja::parse_json(text, path);
     if (!parsed.is(Kind::dict)) fail(path, "JSON text of an object", parsed);
     return parsed;
   }

@@ -10,6 +10,7 @@
 
 #include "grammar/grammar.hpp"
 #include "platform/quote.hpp"
+#include "platform/read_json.hpp"
 #include "tokenizer/utf8.hpp"
 
 namespace inferno::grammar {
@@ -167,7 +168,7 @@ std::unique_ptr<const Json> parse_document(std::string_view text) {
                       fmt::format("{} bytes of schema; expected at most {}", text.size(), kMaxSchemaBytes));
   }
   DocumentBuilder builder;
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  read_json(text, builder);
   auto root = std::make_unique<Json>(builder.take());
   link(*root);
   return root;

@@ -42,6 +42,9 @@ constexpr std::string_view kTokenizer = "tokenizer.json";
 constexpr std::string_view kConfig = "tokenizer_config.json";
 
 Json parse(std::string_view document, const std::string& text) {
+  // The parser would take it for the end.
+  if (const auto nul = text.find('\0'); nul != std::string::npos)
+    throw Error(fmt::format("{}: not JSON: found a NUL at byte {}", document, nul + 1));
   try {
     Json json = Json::parse(text);
     if (!json.is_object())

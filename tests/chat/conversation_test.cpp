@@ -131,6 +131,7 @@ TEST(Conversation, WhatIsWrongIsNamedByItsPath) {
       {R"({})", "messages: is missing; expected an array of messages"},
       {"", "the conversation: expected JSON"},
       {R"({"messages": [],})", "the conversation: expected JSON"},
+      {std::string(R"({"messages": []})") + '\0', "the conversation: expected JSON"},
       {R"({"messages": 1e999})", "the conversation: expected JSON"},
       {R"({"messages": "\ud83d"})", "the conversation: expected JSON"},
       {"{\"messages\": \"\xFF\"}", "the conversation: expected JSON"},
@@ -244,8 +245,17 @@ TEST(ArgumentForm, TextThatIsNoObjectIsRefusedWhereAnObjectIsNeeded) {
   for (const auto* arguments : {R"("{")", R"("[1]")", R"("5")"}) {
     EXPECT_THROW(call_with(chat, arguments), UsageError) << arguments;
   }
-  EXPECT_EQ(call_with(chat, R"("")"), "{}");
-  EXPECT_EQ(call_with(chat, "null"), "{}");
+}
+
+TEST(ArgumentForm, NoArgumentsAreAnEmptyObject) {
+  const auto* const showing =
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.function.arguments is string %}{{ "
+      "c.function.arguments }}{% else %}{{ c.function.arguments|tojson }}{% endif %}{% endfor %}{% endfor %}";
+  for (const auto* none : {R"("")", "null", "{}", R"("{}")"}) {
+    EXPECT_EQ(call_with(ChatTemplate(kQuoting, "t"), none), "{}") << none;
+    EXPECT_EQ(call_with(ChatTemplate(kAdding, "t"), none), "<{}>") << none;
+    EXPECT_EQ(call_with(ChatTemplate(showing, "t"), none), "{}") << none;
+  }
 }
 
 TEST(ChatTemplate, ManyMessagesArePaidForByTheirNumber) {

@@ -121,6 +121,7 @@ TEST(Refusal, NamesThePlace) {
       {"[]", ": expected a schema (an object, true or false), found an array"},
       {"7", ": expected a schema"},
       {"", ": expected JSON, found"},
+      {std::string("true\0", 5), ": expected JSON, found \"\\x00\" at byte 5"},
       {"{\"type\":", ": expected JSON, found"},
       {R"({"properties":{"a":{"type":"null","type":"string"}}})",
        "/properties/a: the key \"type\" stands here twice"},

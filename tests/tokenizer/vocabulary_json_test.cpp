@@ -119,6 +119,8 @@ TEST(VocabularyJson, RefusesBrokenStructures) {
   EXPECT_THAT(test::error_of([] { vocabulary_from_json("{\"a\": [", ""); }),
               HasSubstr("tokenizer.json: not JSON"));
   EXPECT_THAT(test::error_of([] { vocabulary_from_json("", ""); }), HasSubstr("tokenizer.json: not JSON"));
+  EXPECT_THAT(test::error_of([] { read(good(), std::string("{}\0{}", 5)); }),
+              HasSubstr("tokenizer_config.json: not JSON: found a NUL at byte 3"));
   EXPECT_THAT(test::error_of([] { vocabulary_from_json("[]", ""); }),
               HasSubstr("expected a JSON object, found array"));
   EXPECT_THAT(test::error_of([] { vocabulary_from_json(std::string(200'000, '['), ""); }),

@@ -11,7 +11,8 @@ namespace inferno::jinja {
 /// What one rendering may use. A template comes with a model's file and its input from anyone, so neither is
 /// trusted to end.
 struct Limits {
-  std::uint64_t steps = 4'000'000;  ///< expressions and statements evaluated, and bytes handled / 64
+  std::uint64_t steps =
+      4'000'000;  ///< expressions and statements evaluated, and bytes read / 64, copied / 256
   std::size_t memory = std::size_t{16} << 20U;  ///< bytes of values alive at once
   std::size_t output = std::size_t{8} << 20U;   ///< bytes of the prompt
   std::uint32_t depth = 1000;  ///< nested evaluation: macros that call macros, recursive loops
@@ -52,8 +53,11 @@ class Budget {
     steps_ += count;
     if (steps_ > limits_.steps) out_of_steps();
   }
-  /// Work in proportion to bytes that are read or written.
+  /// Work in proportion to bytes that are looked at.
   void step_bytes(std::size_t bytes) { step(bytes / 64); }
+  /// The same for bytes that are only copied. Templates that gather a prompt in one string, message by
+  /// message, copy all of it each time.
+  void step_copied(std::size_t bytes) { step(bytes / 256); }
   /// Throws if so many bytes more cannot be held. Called before memory is asked for.
   void check_memory(std::size_t bytes) const {
     if (bytes > limits_.memory - used_memory_) out_of_memory(bytes);

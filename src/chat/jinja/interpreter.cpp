@@ -212,23 +212,23 @@ Interpreter::Flow Interpreter::execute_scoped(const Body& body) {
   return execute(body);
 }
 
-Values Interpreter::loop_items(const Statement& statement, const Value& items) {
-  auto collected = collect(budget_, items);
-  if (!statement.test) return collected;
-  Values chosen;
-  for (auto& candidate : collected) {
-    const ScopeGuard scope(*this, new_scope(scope_));
-    assign(*statement.targets.front(), candidate);
-    if (truth(evaluate(*statement.test))) chosen.push_back(std::move(candidate));
-  }
-  return chosen;
-}
-
 Interpreter::Flow Interpreter::execute_loop(const Statement& statement, const Value& items,
                                             std::uint32_t depth) {
   const DepthGuard guard(budget_);
-  const auto loop = std::make_shared<LoopObject>(budget_, loop_items(statement, items), depth);
   auto* const outer = scope_;
+  LoopObject::Condition condition;
+  if (statement.test) {
+    condition = [this, &statement, outer, is_asked = false](const Value& item) mutable {
+      if (std::exchange(is_asked, true)) budget_.fail("the condition of a loop asks the loop itself");
+      const ScopeGuard scope(*this, new_scope(outer));
+      assign(*statement.targets.front(), item);
+      const bool holds = truth(evaluate(*statement.test));
+      is_asked = false;
+      return holds;
+    };
+  }
+  const auto loop =
+      std::make_shared<LoopObject>(budget_, collect(budget_, items), std::move(condition), depth);
   if (statement.recursive) {
     loop->recurse = [this, &statement, outer, depth](const Value& inner) {
       const Capture capture(*this);

@@ -65,7 +65,6 @@ class Interpreter {
   Flow execute_loop(const Statement& statement, const Value& items, std::uint32_t depth);
   /// Whether an iteration came to its end.
   bool execute_body_of_loop(const Statement& statement, LoopObject& loop, const Value& loop_value);
-  Values loop_items(const Statement& statement, const Value& items);
   Flow execute_with(const Statement& statement);
   Flow execute_scoped(const Body& body);
   void execute_call_block(const Statement& statement);

@@ -6,6 +6,7 @@
 
 #include "chat/jinja/json.hpp"
 #include "platform/quote.hpp"
+#include "platform/read_json.hpp"
 
 namespace inferno::jinja {
 namespace {
@@ -96,7 +97,7 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
 
 Value parse_json(std::string_view text, std::string_view what) {
   ValueBuilder builder(what);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  read_json(text, builder);
   return builder.take();
 }
 

@@ -14,12 +14,16 @@ namespace inferno::jinja {
 /// The variable `loop` of a for loop.
 class LoopObject : public Object {
  public:
-  LoopObject(Budget& budget, Values items, std::uint32_t depth);
+  /// Whether the loop's condition holds for an item; empty: for all.
+  using Condition = std::function<bool(const Value& item)>;
+
+  LoopObject(Budget& budget, Values items, Condition condition, std::uint32_t depth);
 
   /// Goes on to the next item; nullptr at the end.
   const Value* advance();
   std::size_t index0() const { return next_ - 1; }
-  std::size_t length() const { return items_.size(); }
+  /// Asks the condition about all that are left.
+  std::size_t length();
   std::uint32_t depth() const { return depth_; }
   /// index, first, last, … and the methods cycle and changed.
   std::optional<Value> attribute(std::string_view name);
@@ -30,10 +34,16 @@ class LoopObject : public Object {
   std::function<Value(const Value& items)> recurse;
 
  private:
+  /// Whether so many items come. Asks the condition no further than that, as Jinja does: what it says may
+  /// change from one round to the next.
+  bool has(std::size_t count);
   Value cycle(const Budget& budget, const Arguments& arguments) const;
   bool changed(Budget& budget, const Arguments& arguments);
 
   Values items_;
+  Condition condition_;
+  std::size_t found_ = 0;    ///< these first items are the loop's
+  std::size_t untried_ = 0;  ///< and from here on the condition has not been asked
   std::size_t next_ = 0;
   std::uint32_t depth_;
   std::optional<Values> last_seen_;

@@ -33,7 +33,7 @@ class TextBuilder {
  private:
   void room_for(std::size_t bytes) {
     budget_.check_memory(text_.size() + bytes);
-    budget_.step_bytes(bytes + 16);
+    budget_.step_copied(bytes + 64);
   }
 
   Budget& budget_;

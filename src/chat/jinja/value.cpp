@@ -58,7 +58,7 @@ StringObject::StringObject(Budget* budget, Text the_text, bool is_markup)
       length(count_code_points(text.bytes())),
       markup(is_markup),
       charge(budget, sizeof(StringObject) + text.size() + text.stretches().size() * sizeof(Text::Stretch)) {
-  if (budget != nullptr) budget->step_bytes(text.size());
+  if (budget != nullptr) budget->step_copied(text.size());
 }
 
 ListObject::ListObject(Budget* budget, Values the_items, std::string_view type_name)

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "platform/quote.hpp"
+#include "platform/read_json.hpp"
 #include "server/api/error.hpp"
 #include "server/api/json_text.hpp"
 
@@ -202,7 +203,7 @@ Json parse_json(std::string_view text) {
     fail("the request body is empty; expected a JSON object");
   }
   Builder builder;
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  read_json(text, builder);
   return builder.take();
 }
 

@@ -90,9 +90,11 @@ void parse_sampling(const Fields& fields, const RequestLimits& limits, SamplingS
   for (const auto* name : {"repeat_penalty", "repetition_penalty"}) {
     const auto value = fields.number(name);
     if (!value) continue;
-    if (!(*value > 0.0F))
-      refuse(fields.path_of(name), fmt::format("expected a number above 0, found {}", *value),
+    if (!(*value > 0.0F && std::isfinite(1.0F / *value))) {
+      refuse(fields.path_of(name),
+             fmt::format("expected a number above 0 whose reciprocal is finite, found {}", *value),
              "out_of_range");
+    }
     sampling.repetition_penalty = *value;
   }
   parse_logit_bias(fields, limits.vocab_size, sampling);

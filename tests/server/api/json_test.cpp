@@ -94,8 +94,17 @@ TEST(RequestJson, BrokenUtf8AndLoneSurrogatesAreRefusedWithoutRepeatingThem) {
   }
 }
 
-TEST(RequestJson, NulIsAByteLikeAnyOther) {
+TEST(RequestJson, AnEscapedNulIsACharacterLikeAnyOther) {
   EXPECT_EQ(*parse_json(R"("a\u0000b")").string(), std::string("a\0b", 3));
+}
+
+TEST(RequestJson, ANulByteEndsNothing) {
+  const std::string nul(1, '\0');
+  for (const auto& text : {"{}" + nul, "{}" + nul + "{}", nul + "{}", "{" + nul + "}", "[1" + nul + "]",
+                           "\"a" + nul + "\"", "{\"a\":1}" + nul + "\n", nul}) {
+    EXPECT_THAT(refusal_of(text), HasSubstr("not valid JSON")) << text;
+  }
+  EXPECT_THAT(refusal_of("{}" + nul + "{}"), HasSubstr("at byte 3"));
 }
 
 TEST(RequestFields, IntegersMayBeWrittenAsNumbersWithoutFraction) {
