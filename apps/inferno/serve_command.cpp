@@ -165,9 +165,9 @@ void check_flags(const ServeSettings& settings) {
     throw UsageError("--tls-cert and --tls-key belong together; only one of them is given");
   }
   if (engine.step_tokens < engine.max_rows) {
-    throw UsageError(
-        fmt::format("--max-rows: expected at most {}, as many as a step has tokens (--step-tokens), found {}",
-                    engine.step_tokens, engine.max_rows));
+    throw UsageError(fmt::format(
+        "--step-tokens: expected at least {}, as many as requests run at once (--max-rows), found {}",
+        engine.max_rows, engine.step_tokens));
   }
   if (!(engine.step_stretch == 0 || engine.step_stretch >= 1)) {
     throw UsageError(

@@ -32,6 +32,7 @@ constexpr std::string_view kToolUse = "tool_use";
 struct InputSize {
   std::uint64_t values = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t longest_list = 0;
 
   void add(const Value& value) {
     ++values;
@@ -40,6 +41,7 @@ struct InputSize {
         bytes += value.text().size();
         break;
       case Kind::list:
+        longest_list = std::max<std::uint64_t>(longest_list, value.list().items.size());
         for (const auto& item : value.list().items) add(item);
         break;
       case Kind::dict:
@@ -54,10 +56,13 @@ struct InputSize {
   }
 };
 
-/// The limits of a short conversation, and what each value and byte of a longer one may cost on top.
+/// The limits of a short conversation, and what each value and byte of a longer one may cost on top. Some
+/// templates look at all other messages for each one, which thousands of messages may still do.
 jinja::Limits limits_for(const InputSize& size) {
+  constexpr std::uint64_t kMostForPairs = 80'000'000;
   jinja::Limits limits;
   limits.steps += size.values * 300 + size.bytes / 4;
+  limits.steps += std::min(size.longest_list * size.longest_list * 16, kMostForPairs);
   limits.memory += size.values * 1024 + size.bytes * 8;
   limits.output += size.bytes * 4;
   return limits;

@@ -124,7 +124,8 @@ Value normalized_arguments(const Value& arguments, ArgumentForm form, const std:
   if (arguments.is_string()) {
     const auto& text = arguments.text().bytes();
     // What clients send for a function without parameters.
-    if (text.empty()) return normalized_arguments(jinja::make_untrusted("{}"), form, path);
+    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+      return normalized_arguments(jinja::make_untrusted("{}"), form, path);
     if (form != ArgumentForm::object) return arguments;
     auto parsed = jinja::parse_json(text, path);
     if (!parsed.is(Kind::dict)) fail(path, "JSON text of an object", parsed);

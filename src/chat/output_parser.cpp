@@ -264,6 +264,7 @@ void OutputParser::give_up_call(OutputDelta& delta) {
   pass_on(delta.content, text);
   state_ = State::content;
   in_broken_call_ = true;
+  has_false_call_ = has_false_call_ || call_began_;
 }
 
 bool OutputParser::step_after_call(bool at_end) {

@@ -53,8 +53,8 @@ bool ends_in_reasoning(const Prompt& prompt);
 ///
 /// Blank lines around thoughts are left out, also blanks between the answer and the calls. A tool call that
 /// is drafted in the thoughts stays there, as text. A block that is no call (no JSON, no name, arguments that
-/// are no object or stand under another name) comes out as content, without its tags; of a call that had
-/// begun by then it does not end.
+/// are no object or stand under another name) comes out as content, without its tags; a call that had begun
+/// by then does not end, and lacks the last brace of its arguments.
 class OutputParser {
  public:
   explicit OutputParser(const OutputParserOptions& options);
@@ -70,6 +70,8 @@ class OutputParser {
 
   /// Calls that began.
   std::size_t calls() const { return calls_; }
+  /// One of those that began turned out to be none.
+  bool has_false_call() const { return has_false_call_; }
   /// The output ended within a call, perhaps before anything of it could be told.
   bool ended_in_call() const { return ended_in_call_; }
 
@@ -117,6 +119,7 @@ class OutputParser {
   bool is_plain_ = false;        ///< the content has begun, and has no tags
   std::size_t calls_ = 0;
   bool call_began_ = false;
+  bool has_false_call_ = false;
   bool ended_in_call_ = false;
   bool has_whole_call_ = false;
   std::string blanks_before_;  ///< the call or the thoughts that are being read, in the answer

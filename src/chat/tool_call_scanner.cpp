@@ -1,5 +1,6 @@
 #include "chat/tool_call_scanner.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -45,7 +46,10 @@ std::size_t ToolCallScanner::push(std::string_view text) {
 std::string ToolCallScanner::take_arguments() {
   if (!has_name_) return {};
   has_passed_on_ = has_passed_on_ || !arguments_.empty();
-  return std::exchange(arguments_, {});
+  if (is_whole() || !arguments_are_over_) return std::exchange(arguments_, {});
+  auto rest = arguments_.substr(std::min(arguments_.rfind('}'), arguments_.size()));
+  arguments_.resize(arguments_.size() - rest.size());
+  return std::exchange(arguments_, std::move(rest));
 }
 
 ToolCallScanner::State ToolCallScanner::next(char c) {
@@ -114,7 +118,9 @@ void ToolCallScanner::end_value() {
   if (key_ == "name") {
     has_name_ = unquote(value_, name_) && !name_.empty();
     if (!has_name_) state_ = State::broken;
-  } else if (key_ == "arguments" && !arguments_are_raw_) {
+  } else if (key_ == "arguments") {
+    arguments_are_over_ = true;
+    if (arguments_are_raw_) return;
     std::string text;
     if (unquote(value_, text) && is_json_object(text)) {
       arguments_ += text;

@@ -23,7 +23,9 @@ class ToolCallScanner {
   /// The name is known, and something of the arguments: until then nothing says that it is a call at all.
   bool has_begun() const { return has_name_ && (!arguments_.empty() || has_passed_on_); }
   const std::string& name() const { return name_; }
-  /// Arguments' text that has come since this was called last; nothing before the name is known.
+  /// Arguments' text that has come since this was called last; nothing before the name is known. Their last
+  /// brace comes only when the call is whole: until then it may turn out to be none, and then nobody was
+  /// given arguments that look as if they were all.
   std::string take_arguments();
   /// Everything that was pushed.
   const std::string& text() const { return text_; }
@@ -58,6 +60,7 @@ class ToolCallScanner {
   bool has_name_ = false;
   std::string arguments_;  ///< not yet taken
   bool has_arguments_ = false;
+  bool arguments_are_over_ = false;
   bool has_passed_on_ = false;  ///< some of them have been taken
   bool has_others_ = false;     ///< members that are neither
 };

@@ -182,12 +182,12 @@ struct ServingEngine::State {
     auto prompt = make_prompt(model.parts().tokenizer, model.vocab_size(), std::move(request.prompt_ids),
                               request.prompt_spans);
     const std::uint64_t limit = limits.max_context;
-    if (prompt.size() > limit || (generates && prompt.size() == limit)) {
-      throw ContextExceeded(
-          fmt::format("the prompt has {} tokens; {} is the limit of prompt and completion together{}",
-                      prompt.size(), limit,
-                      limit < options.context ? ", for that is all the cache holds" : ""),
-          prompt.size(), limit);
+    const bool needs_room = generates && request.max_tokens != 0U;
+    if (prompt.size() > limit || (needs_room && prompt.size() == limit)) {
+      throw ContextExceeded(fmt::format("the prompt has {} tokens; {} is the limit{}{}", prompt.size(), limit,
+                                        generates ? " of prompt and completion together" : "",
+                                        limit < options.context ? ", for that is all the cache holds" : ""),
+                            prompt.size(), limit);
     }
     const auto room = static_cast<std::uint32_t>(limit - prompt.size());
     SequenceEnding ending;

@@ -251,11 +251,31 @@ TEST(ArgumentForm, NoArgumentsAreAnEmptyObject) {
   const auto* const showing =
       "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.function.arguments is string %}{{ "
       "c.function.arguments }}{% else %}{{ c.function.arguments|tojson }}{% endif %}{% endfor %}{% endfor %}";
-  for (const auto* none : {R"("")", "null", "{}", R"("{}")"}) {
+  for (const auto* none : {R"("")", R"(" \n")", "null", "{}", R"("{}")"}) {
     EXPECT_EQ(call_with(ChatTemplate(kQuoting, "t"), none), "{}") << none;
     EXPECT_EQ(call_with(ChatTemplate(kAdding, "t"), none), "<{}>") << none;
     EXPECT_EQ(call_with(ChatTemplate(showing, "t"), none), "{}") << none;
   }
+}
+
+// What costs messages times messages is no loop without end.
+TEST(ChatTemplate, EachOfManyMessagesMayBeComparedWithAllOthers) {
+  std::string messages;
+  for (int i = 0; i < 1000; ++i) {
+    messages += i == 0 ? "[" : ",";
+    messages += test::joined({R"({"role": "user", "content": ")", std::string(500, 'x'), "\"}"});
+  }
+  const auto conversation = parse_conversation(test::joined({R"({"messages": )", messages, "]}"}));
+  const auto size_of = [&](const char* source) {
+    return ChatTemplate(source, "t").render(conversation).text().size();
+  };
+  EXPECT_EQ(size_of("{% for m in messages %}{% for later in messages[loop.index:] %}{% if later.role == "
+                    "'assistant' %}{{ 1 }}{% endif %}{% endfor %}{{ m.content }}{% endfor %}"),
+            1000U * 500);
+  EXPECT_EQ(
+      size_of("{% set ns = namespace(s='') %}{% for m in messages %}{% set ns.s = ns.s + '<' + m.role + "
+              "'>' + m.content + '!' %}{% endfor %}{{ ns.s }}"),
+      1000U * 507);
 }
 
 TEST(ChatTemplate, ManyMessagesArePaidForByTheirNumber) {

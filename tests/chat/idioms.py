@@ -288,6 +288,22 @@ true and 0, 0 or 'x', '' or [] or none, not '', 1 and 2 and 3
 {1: 'a', true: 'b', 1.0: 'c'}
 s[0], s[-1], s[100], s[2:5], s[::-1], s[-5:], s[:-5], s[10:2], u[1], u[::2], u[5:8]
 l[0], l[-1], l[5], l[1:], l[::-1], l[:2], range(10)[3], range(10)[2:8:3], (1, 2, 3)[1:]
+n[1:]
+5[1:]
+d[1:]
+none[1:]
+[1].x[1:]
+d.a[1:]
+d['zz'][1:]
+(s|length)[1:]
+l[0][1:]
+5[l[0]:]
+(1.5)[:2]
+true[::2]
+none[:3] is defined
+{}[:]
+(l|map('string'))[1:]
+loop_messages[1:]
 l.0, l[true], users.0.name, users[0]['name'], d.a, d['a'], d.get('a'), d.get('zz'), d.get('zz', 3), d['get'], d.items
 nope, nope.x
 nope is defined, nope is undefined, nope is none, d.nope is defined, (nope|default('x')), (d.nope|default(0)), ('' | default('y', true)), (n|default('z')), (n|default('z', boolean=true))

@@ -147,7 +147,7 @@ TEST(OutputParser, WithoutReasoningTagsAreText) {
 
 TEST(OutputParser, OneCall) {
   expect_answer("<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}</tool_call>",
-                {"", "{\"name\":\"f\",\"arguments\":{\"x\":1}", {{"f", "{\"x\":1}", false}}});
+                {"", "{\"name\":\"f\",\"arguments\":{\"x\":1}", {{"f", "{\"x\":1", false}}});
   expect_answer("<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call>",
                 {"", "", {{"f", "{\"x\":1}", true}}});
   expect_answer("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>",
@@ -234,7 +234,7 @@ TEST(OutputParser, ArgumentsThatAreNoJsonMakeNoCall) {
   expect_text(R"(.5)", "");
   expect_text(R"("no JSON")", "");
   expect_text(R"("{\"x\":}")", "");
-  expect_text(R"({},"arguments":{})", "{}");
+  expect_text(R"({},"arguments":{})", "{");
   expect_answer(R"(<tool_call>{"name":"f","x":oops,"arguments":{}}</tool_call>)",
                 {"", R"({"name":"f","x":oops,"arguments":{}})", {}});
   // Before the name is known nothing is passed on.

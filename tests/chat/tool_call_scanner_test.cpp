@@ -21,7 +21,25 @@ TEST(ToolCallScanner, ArgumentsWaitForTheName) {
   scanner.push(R"({"arguments": {"a": 1}, )");
   EXPECT_EQ(scanner.take_arguments(), "");
   scanner.push(R"("name": "f")");
-  EXPECT_EQ(scanner.take_arguments(), R"({"a": 1})");
+  EXPECT_EQ(scanner.take_arguments(), R"({"a": 1)");
+  scanner.push("}");
+  EXPECT_EQ(scanner.take_arguments(), "}");
+}
+
+TEST(ToolCallScanner, TheLastBraceWaitsForTheEndOfTheCall) {
+  for (const auto* arguments : {R"({"a": {}})", "{}", R"({ })", R"("{\"a\": 1} ")"}) {
+    ToolCallScanner scanner;
+    scanner.push(R"({"name": "f", "arguments": )" + std::string(arguments));
+    EXPECT_TRUE(scanner.has_begun());
+    const auto taken = scanner.take_arguments();
+    scanner.push(" ");
+    EXPECT_EQ(scanner.take_arguments(), "");
+    scanner.push(R"(, "x": 1})");
+    ASSERT_TRUE(scanner.is_whole());
+    const auto rest = scanner.take_arguments();
+    EXPECT_EQ(rest[0], '}');
+    EXPECT_EQ(taken + rest, arguments[0] == '"' ? R"({"a": 1} )" : arguments);
+  }
 }
 
 TEST(ToolCallScanner, BreaksAtWhatIsNoCall) {

@@ -256,7 +256,7 @@ TEST(Serve, WhatMakesNoSenseIsRefused) {
   EXPECT_THAT(refused({"--max-rows", "0"}, 2), HasSubstr("--max-rows"));
   EXPECT_THAT(
       refused({"--step-tokens", "8", "--max-rows", "9"}, 2),
-      HasSubstr("--max-rows: expected at most 8, as many as a step has tokens (--step-tokens), found 9"));
+      HasSubstr("--step-tokens: expected at least 9, as many as requests run at once (--max-rows), found 8"));
   EXPECT_THAT(refused({"--alias", "a", "--alias", "b", "--alias", "a"}, 2),
               HasSubstr("--alias: the name \"a\""));
   EXPECT_THAT(refused({"--alias", "a\nb"}, 2), HasSubstr("--alias"));

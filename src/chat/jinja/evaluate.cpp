@@ -115,6 +115,25 @@ Value Interpreter::evaluate_dict(const Expression& expression) {
   return builder.finish();
 }
 
+namespace {
+
+bool is_constant(const Expression& expression) {
+  switch (expression.kind) {
+    case ExpressionKind::constant:
+      return true;
+    case ExpressionKind::list:
+    case ExpressionKind::tuple:
+    case ExpressionKind::dict:
+    case ExpressionKind::slice:
+      return std::all_of(expression.children.begin(), expression.children.end(),
+                         [](const auto& child) { return child == nullptr || is_constant(*child); });
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 Value Interpreter::evaluate_item(const Expression& expression) {
   const auto object = evaluate(*expression.children.front());
   const auto& index = *expression.children.back();
@@ -132,7 +151,10 @@ Value Interpreter::evaluate_item(const Expression& expression) {
   budget_.set_line(expression.line);
   require_defined(budget_, object);
   if (auto result = slice(budget_, object, start, stop, step)) return std::move(*result);
-  return make_undefined_because(fmt::format("'{} object' has no slices", type_name(object)));
+  auto reason = fmt::format("'{} object' has no slices", type_name(object));
+  // Jinja computes what is constant ahead, and there takes undefined for what fails.
+  if (is_constant(*expression.children.front()) && is_constant(index)) return make_undefined_because(reason);
+  budget_.fail(reason);
 }
 
 Value Interpreter::evaluate_call(const Expression& expression) {

@@ -19,7 +19,7 @@ constexpr std::string_view kModels = "/v1/models";
 
 struct Route {
   std::string_view path;
-  void (*answer)(const Incoming&);
+  Handled (*answer)(const Incoming&);
   const char* param;  ///< the field that a fault of the prompt is blamed on
 };
 
@@ -48,11 +48,25 @@ http::Response refused(const ApiError& error, std::string_view allowed = {}) {
   return response;
 }
 
+void answer(const Incoming& incoming, const Route& route);
+
+void add(Workers& workers, Incoming incoming, const Route& route) {
+  const auto exchange = incoming.exchange;
+  const bool is_large = incoming.is_large;
+  if (workers.add([incoming = std::move(incoming), &route] { answer(incoming, route); }, is_large)) return;
+  ApiError error(429, "rate_limit_error", "too many requests wait to be read", {}, "queue_full");
+  error.retry_after = 1;
+  exchange->respond(error.response());
+}
+
 /// A job of the workers.
 void answer(const Incoming& incoming, const Route& route) {
   if (incoming.presence->gone) return;
   try {
-    route.answer(incoming);
+    if (route.answer(incoming) == Handled::yes) return;
+    auto again = incoming;
+    again.is_large = true;
+    if (const auto workers = incoming.service->workers.lock()) add(*workers, std::move(again), route);
   } catch (...) {
     incoming.exchange->respond(current_error(route.param).response());
   }
@@ -75,11 +89,7 @@ struct Api::State {
       if (const auto answer = presence->answer.lock()) answer->leave();
     });
     const bool is_large = exchange->request().body.size() > kLargeBody;
-    Incoming incoming{service, exchange, std::move(presence)};
-    if (workers->add([incoming = std::move(incoming), &route] { answer(incoming, route); }, is_large)) return;
-    ApiError error(429, "rate_limit_error", "too many requests wait to be read", {}, "queue_full");
-    error.retry_after = 1;
-    exchange->respond(error.response());
+    add(*workers, {service, exchange, std::move(presence), is_large}, route);
   }
 
   http::Response models(const http::Request& request) const {

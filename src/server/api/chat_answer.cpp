@@ -123,8 +123,9 @@ void ChatAnswer::take(std::size_t sequence, StreamUpdate& update) {
   if (update.outcome) {
     const bool has_calls =
         std::any_of(choice.calls.begin(), choice.calls.end(), [](const Call& call) { return call.is_whole; });
-    // Whoever was sent the beginning of a call must not take it for one, whatever cut it off.
-    const bool is_cut = update.outcome->end == RequestEnd::length || choice.parser.ended_in_call();
+    // Whoever was sent the beginning of a call must not take it for one, whatever cut it off or spoiled it.
+    const bool is_cut = update.outcome->end == RequestEnd::length || choice.parser.ended_in_call() ||
+                        (streams() && choice.parser.has_false_call());
     choice.finish_reason = is_cut ? "length" : has_calls ? "tool_calls" : "stop";
     usage_.add(0, update.outcome->usage, choice.thoughts.count());
   }

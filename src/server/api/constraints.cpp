@@ -13,6 +13,9 @@
 namespace inferno::api {
 namespace {
 
+/// A schema up to here is compiled in a few milliseconds, whatever it says; most are far shorter, or known.
+constexpr std::size_t kSmallSchema = 1024;
+
 using GrammarPointer = std::shared_ptr<const grammar::Grammar>;
 using VocabularyPointer = std::shared_ptr<const grammar::Vocabulary>;
 
@@ -93,6 +96,14 @@ GrammarPointer grammar_of(const std::vector<Tool>& tools, const ToolChoice& choi
 
 }  // namespace
 
+bool is_costly(const ResponseFormat& format, const std::vector<Tool>& tools, const ToolChoice& choice) {
+  std::size_t bytes = format.schema.size();
+  for (const auto& tool : tools) {
+    if (tool.strict || must_call(choice)) bytes += tool.parameters.size();
+  }
+  return bytes > kSmallSchema;
+}
+
 struct Constraints::State {
   const Tokenizer& tokenizer;
   std::uint32_t vocab_size;
@@ -142,12 +153,17 @@ std::shared_ptr<const Form> Constraints::compile(const ResponseFormat& format, c
     return state_->form(
         make([&](const auto& specs) { return grammar::tool_calls_or_json(specs, parallel, format.schema); }));
   }
-  const bool any_strict =
-      std::any_of(tools.begin(), tools.end(), [](const Tool& tool) { return tool.strict; });
-  if (!any_strict) return nullptr;
-  return std::make_shared<CallsForm>(
-      make([](const auto& specs) { return grammar::tool_calls(specs, false); }), state_->get_vocabulary(),
-      !parallel);
+  const auto strict = std::find_if(tools.begin(), tools.end(), [](const Tool& tool) { return tool.strict; });
+  if (strict == tools.end()) return nullptr;
+  auto form =
+      std::make_shared<CallsForm>(make([](const auto& specs) { return grammar::tool_calls(specs, false); }),
+                                  state_->get_vocabulary(), !parallel);
+  try {
+    (void)form->constrain(Thoughts::none);
+  } catch (const UsageError& error) {
+    refuse(fmt::format("tools[{}].function.strict", strict - tools.begin()), error.what(), "unsupported");
+  }
+  return form;
 }
 
 }  // namespace inferno::api

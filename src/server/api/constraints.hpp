@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/serving_request.hpp"
 #include "server/api/response_format.hpp"
@@ -17,6 +18,11 @@ class Form {
   virtual ~Form() = default;
   virtual std::shared_ptr<TokenConstraint> constrain(Thoughts thoughts) const = 0;
 };
+
+/// Whether compiling may take so long that others should not wait for it: seconds, where a schema's patterns
+/// or alternatives want it.
+bool is_costly(const ResponseFormat& format, const std::vector<Tool>& tools = {},
+               const ToolChoice& choice = {});
 
 /// Compiles what requests ask for into grammars (which src/grammar remembers). Safe to use from several
 /// threads.

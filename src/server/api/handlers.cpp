@@ -52,6 +52,19 @@ std::vector<std::vector<TokenId>> encode_all(const Service& service, std::vector
   return result;
 }
 
+/// Says of a list which one is too long; the engine says it of a single one. `room`: tokens that must follow.
+void check_lengths(const Service& service, const std::vector<std::vector<TokenId>>& inputs, std::size_t room,
+                   const std::string& param) {
+  if (inputs.size() < 2) return;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].size() + room <= service.context_limit) continue;
+    refuse(element_path(param, i),
+           fmt::format("has {} tokens; {} is the limit{}", inputs[i].size(), service.context_limit,
+                       room > 0 ? " of prompt and completion together" : ""),
+           "context_length_exceeded");
+  }
+}
+
 /// How many tokens at most stand before what was sent: one that begins every text, or those that stand for a
 /// text without any.
 std::size_t added_tokens(const Service& service, const TextInput& input) {
@@ -88,9 +101,12 @@ void append_model(std::string& out, const Service& service, const std::string& i
 
 }  // namespace
 
-void answer_chat(const Incoming& incoming) {
+Handled answer_chat(const Incoming& incoming) {
   auto& service = *incoming.service;
   auto request = parse_chat_request(body_of(incoming), service.limits);
+  if (!incoming.is_large && is_costly(request.response_format, request.tools, request.tool_choice)) {
+    return Handled::as_large;
+  }
   using Kind = ToolChoice::Kind;
   ChatPlan plan;
   plan.form = service.constraints.compile(request.response_format, request.tools, request.tool_choice,
@@ -107,29 +123,35 @@ void answer_chat(const Incoming& incoming) {
   }
   plan.generation = std::move(request.generation);
   run<ChatAnswer>(incoming, std::move(plan));
+  return Handled::yes;
 }
 
-void answer_completion(const Incoming& incoming) {
+Handled answer_completion(const Incoming& incoming) {
   auto& service = *incoming.service;
   CompletionPlan plan;
   plan.request = parse_completion_request(body_of(incoming), service.limits);
+  if (!incoming.is_large && is_costly(plan.request.response_format)) return Handled::as_large;
   plan.form = service.constraints.compile(plan.request.response_format);
   for (const auto& input : plan.request.prompts) plan.added.push_back(added_tokens(service, input));
   plan.prompts = encode_all(service, std::exchange(plan.request.prompts, {}), true);
   for (std::size_t i = 0; i < plan.added.size(); ++i) {
     plan.added[i] = std::min(plan.added[i], plan.prompts[i].size());
   }
+  check_lengths(service, plan.prompts, plan.request.generation.max_tokens != 0U ? 1 : 0, "prompt");
   run<CompletionAnswer>(incoming, std::move(plan));
+  return Handled::yes;
 }
 
-void answer_embedding(const Incoming& incoming) {
+Handled answer_embedding(const Incoming& incoming) {
   EmbeddingPlan plan;
   plan.request = parse_embedding_request(body_of(incoming), incoming.service->limits);
   plan.inputs = encode_all(*incoming.service, std::exchange(plan.request.inputs, {}), false);
+  check_lengths(*incoming.service, plan.inputs, 0, "input");
   run<EmbeddingAnswer>(incoming, std::move(plan));
+  return Handled::yes;
 }
 
-void answer_tokenize(const Incoming& incoming) {
+Handled answer_tokenize(const Incoming& incoming) {
   const auto& service = *incoming.service;
   const auto request = parse_tokenize_request(body_of(incoming), service.limits);
   const auto& tokenizer = service.tokenizer;
@@ -167,9 +189,10 @@ void answer_tokenize(const Incoming& incoming) {
   }
   out += '}';
   incoming.exchange->respond({.body = std::move(out)});
+  return Handled::yes;
 }
 
-void answer_detokenize(const Incoming& incoming) {
+Handled answer_detokenize(const Incoming& incoming) {
   const auto& service = *incoming.service;
   const auto ids = parse_detokenize_request(body_of(incoming), service.limits);
   const auto text = service.tokenizer.decode(ids);
@@ -179,6 +202,7 @@ void answer_detokenize(const Incoming& incoming) {
   append_json_string(out, text);
   out += '}';
   incoming.exchange->respond({.body = std::move(out)});
+  return Handled::yes;
 }
 
 std::string model_list(const Service& service) {

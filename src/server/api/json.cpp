@@ -24,6 +24,7 @@ constexpr std::size_t kFewMembers = 8;
 /// Builds the tree while nlohmann's parser, which does not recurse, reads the text.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
+  explicit Builder(std::size_t size) : size_(size) {}
   bool null() override { return add(Json()); }
   bool boolean(bool value) override { return add(Json(value)); }
   bool number_integer(number_integer_t value) override { return add(Json(std::int64_t{value})); }
@@ -62,6 +63,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
       fail(fmt::format("the request body has a number beyond the range of a double, {}, before byte {}",
                        quote(token, 40), position));
     }
+    if (position > size_) {
+      fail(fmt::format("the request body is not valid JSON: it ends after {} bytes, before the JSON does",
+                       size_));
+    }
     fail(fmt::format("the request body is not valid JSON: found {} at byte {}", quote(token, 40), position));
   }
 
@@ -97,6 +102,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  std::size_t size_;  // of the text
   std::vector<Open> open_;
   std::size_t values_ = 0;
   Json result_;
@@ -202,7 +208,7 @@ Json parse_json(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     fail("the request body is empty; expected a JSON object");
   }
-  Builder builder;
+  Builder builder(text.size());
   read_json(text, builder);
   return builder.take();
 }

@@ -20,7 +20,9 @@ TokenizeRequest parse_tokenize_request(Json body, const RequestLimits& limits) {
   request.parse_control = fields.boolean("parse_special").value_or(prompt.has_value());
   if (fields.find("messages") != nullptr) {
     if (content || prompt) refuse("messages", "cannot go together with content or prompt", "invalid_value");
-    request.conversation = take_conversation(body, true);
+    // Counted as /v1/chat/completions counts it, and refused as it would refuse it.
+    const auto choice = parse_tool_choice(fields, parse_tools(fields));
+    request.conversation = take_conversation(body, choice.kind != ToolChoice::Kind::none);
     return request;
   }
   if (content && prompt) refuse("prompt", "cannot go together with content", "invalid_value");

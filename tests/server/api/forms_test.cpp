@@ -104,6 +104,27 @@ TEST(Forms, WhatSpellsATagInAFormIsText) {
   EXPECT_EQ(join(served.stream(kChat, chat("Hi", more))).content, R"("<think>a</think>b")");
 }
 
+/// Compiling takes long here, and many such requests at once hold up nobody else.
+TEST(Forms, CostlySchemasLeaveAThreadToTheOthers) {
+  Served served(model_that_writes({"o", "k", "<end>"}));
+  std::vector<std::shared_ptr<FakeExchange>> costly;
+  for (int i = 0; i < 4; ++i) {
+    Json alternatives = Json::array();
+    for (int k = 0; k < 250; ++k) {
+      alternatives.push_back({{"type", "object"},
+                              {"properties", {{"t", {{"const", i * 1000 + k}}}}},
+                              {"required", {"t"}},
+                              {"additionalProperties", false}});
+    }
+    auto more = schema_format({{"oneOf", alternatives}});
+    more["max_tokens"] = 100;
+    costly.push_back(served.post(kChat, chat("Hi", more)));
+  }
+  EXPECT_EQ(served.answer(kChat, chat("Hi"))["choices"][0]["message"]["content"], "ok");
+  EXPECT_FALSE(costly.back()->so_far().is_complete);
+  for (const auto& exchange : costly) EXPECT_EQ(exchange->wait().status, 200U);
+}
+
 /// Of a model that quotes somebody's tag in its thoughts.
 TEST(Forms, WhatSpellsATagInThoughtsIsText) {
   Served served(model_that_writes({"<think>", "he wrote </think> ", "x", "</think>", "o", "<end>"}));

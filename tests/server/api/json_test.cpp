@@ -2,6 +2,7 @@
 
 #include "server/api/json.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -76,6 +77,12 @@ TEST(RequestJson, WhatIsNoJson) {
                            "NaN", "[Infinity]", "\"\n\"", "01", "// x\n1"}) {
     EXPECT_FALSE(refusal_of(text).empty()) << text;
   }
+  for (const std::string text : {"{", "[1,", "{\"a\":", "\"ab", "tru", "{\"a\":1"}) {
+    EXPECT_EQ(refusal_of(text),
+              fmt::format("the request body is not valid JSON: it ends after {} bytes, before the JSON does",
+                          text.size()));
+  }
+  EXPECT_THAT(refusal_of("{\"a\":1}}"), HasSubstr("found \"1}}\" at byte 8"));
   EXPECT_THAT(refusal_of("{\"a\": 1e999}"), HasSubstr("beyond the range of a double"));
   EXPECT_THAT(refusal_of("{\"a\": -1e999}"), HasSubstr("beyond the range of a double"));
 }

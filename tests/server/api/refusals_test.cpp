@@ -477,6 +477,36 @@ TEST(Refusals, TooLongPromptsNameBothCounts) {
   EXPECT_EQ(served().refusal(kEmbeddings, {{"input", text}})["code"], "context_length_exceeded");
 }
 
+TEST(Refusals, OfAListTheOneThatIsTooLongIsNamed) {
+  const auto limit = small_engine().context;
+  const auto fits = std::string(limit, 'x');
+  for (const bool streams : {false, true}) {
+    const Json body{{"prompt", {"a", fits, "b"}}, {"stream", streams}};
+    const auto error = served().refusal(kCompletions, body);
+    EXPECT_EQ(error["code"], "context_length_exceeded");
+    EXPECT_EQ(error["param"], "prompt[1]");
+    EXPECT_THAT(error["message"].get<std::string>(), HasSubstr(std::to_string(limit)));
+  }
+  const auto inputs = Json{"a", fits, "b", fits + "x"};
+  const auto error = served().refusal(kEmbeddings, {{"input", inputs}});
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  EXPECT_EQ(error["param"], "input[3]");
+}
+
+// Nothing is to be written behind it.
+TEST(Refusals, APromptMayFillTheContextIfNothingIsAskedFor) {
+  const auto limit = small_engine().context;
+  const auto text = std::string(limit, 'x');
+  const Json body{{"prompt", text}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 1}};
+  const auto choice = served().answer(kCompletions, body)["choices"][0];
+  EXPECT_EQ(choice["text"], text);
+  EXPECT_EQ(choice["logprobs"]["tokens"].size(), limit);
+  EXPECT_EQ(served().answer(kCompletions, {{"prompt", {text, text}}, {"max_tokens", 0}})["choices"].size(),
+            2U);
+  EXPECT_EQ(served().refusal(kCompletions, {{"prompt", text + "x"}, {"max_tokens", 0}})["code"],
+            "context_length_exceeded");
+}
+
 TEST(Refusals, ARequiredCallIsNeverAnsweredWithPlainText) {
   const Json tools = Json::array({tool("f")});
   for (const auto& choice : Json{"required", tool("f")}) {

@@ -45,6 +45,24 @@ TEST(Tokenize, MessagesAreCountedAsChatCountsThem) {
             served().answer(kChat, asked)["usage"]["prompt_tokens"]);
 }
 
+TEST(Tokenize, ToolsCountAsInAChat) {
+  const auto tools = Json::array({tool("f"), tool("g")});
+  for (const auto& choice : {Json(), Json("none"), Json("auto"), Json("required")}) {
+    auto body = chat("Hi", {{"tools", tools}, {"tool_choice", choice}});
+    auto asked = body;
+    asked["max_tokens"] = 1;
+    EXPECT_EQ(served().answer("/tokenize", body)["count"],
+              served().answer(kChat, asked)["usage"]["prompt_tokens"])
+        << choice;
+  }
+  for (const auto& more :
+       {Json{{"tools", Json::array({tool("f"), tool("f")})}}, Json{{"tools", Json::array({Json::object()})}},
+        Json{{"tools", Json::array({{{"type", "x"}}})}}, Json{{"tools", tools}, {"tool_choice", "zz"}},
+        Json{{"tool_choice", "required"}}}) {
+    EXPECT_EQ(served().refusal("/tokenize", chat("Hi", more)), served().refusal(kChat, chat("Hi", more)));
+  }
+}
+
 TEST(Tokenize, ThereAndBack) {
   const std::string text = "<|im_start|>a\n\xE6\xBC\xA2 x";
   const auto tokens = served().answer("/tokenize", {{"prompt", text}})["tokens"];

@@ -185,8 +185,44 @@ TEST(Tools, ArgumentsThatAreNoJsonMakeNoCall) {
     EXPECT_FALSE(choice["message"].contains("tool_calls")) << choice;
     EXPECT_EQ(choice["message"]["content"], "so " + block + " then");
     const auto joined = join(served.stream(kChat, with_tools(more)));
-    EXPECT_EQ(joined.finish_reasons.front(), "stop");
+    EXPECT_EQ(joined.finish_reasons.front(), "length");  // its beginning was sent
     EXPECT_EQ(joined.content, "so " + block + " then");
+  }
+}
+
+// What was sent of a call that turned out to be none never looks like all of it, nor like an answer that
+// ended well.
+TEST(Tools, ACallThatGoesWrongOnceItHasBegunIsCutOffInAStream) {
+  const std::string good = R"({"name": "f", "arguments": {"x": 2}})";
+  for (const std::string block : {
+           R"({"name": "f", "arguments": {"x": oops}})",
+           "{\"name\": \"f\", \"arguments\": {\"x\": 1}\n",
+           R"({"name": "f", "arguments": {"x": 1}, "arguments": {"x": 2}})",
+           R"({"name": "f", "arguments": {"x": 1}, "name": "g"})",
+           R"({"name": "f", "arguments": {"x": 1}]})",
+           "{\"name\": \"f\", \"arguments\": {\"x\": \"a\nb\"}}",
+           R"({"name": "f", "arguments": "{\"x\": 1}"])",
+       }) {
+    for (const bool goes_on : {false, true}) {
+      std::vector<std::string> pieces = {"<tool_call>", block};
+      if (goes_on) pieces.push_back("</tool_call>\n<tool_call>" + good);
+      pieces.insert(pieces.end(), {"</tool_call>", "<end>"});
+      Served served(model_that_writes(pieces));
+      const auto choice = served.answer(kChat, with_tools())["choices"][0];
+      EXPECT_EQ(choice["finish_reason"], goes_on ? "tool_calls" : "stop") << block;
+      if (goes_on) {
+        ASSERT_EQ(choice["message"]["tool_calls"].size(), 1U) << block;
+        EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["arguments"], R"({"x": 2})");
+      } else {
+        EXPECT_FALSE(choice["message"].contains("tool_calls")) << block;
+      }
+      const auto joined = join(served.stream(kChat, with_tools()));
+      EXPECT_EQ(joined.finish_reasons.front(), "length") << block;
+      EXPECT_EQ(Json(joined.content), choice["message"]["content"]) << block;
+      ASSERT_EQ(joined.calls.size(), goes_on ? 2U : 1U) << block;
+      const auto sent = joined.calls[0]["function"]["arguments"].get<std::string>();
+      EXPECT_TRUE(Json::parse(sent, nullptr, false).is_discarded()) << block << ": " << sent;
+    }
   }
 }
 
