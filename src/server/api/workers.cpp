@@ -26,11 +26,10 @@ Workers::~Workers() {
 }
 
 bool Workers::add(Job job, bool is_large) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_ || small_.size() + large_.size() >= most_waiting_) return false;
-    (is_large ? large_ : small_).push_back(std::move(job));
-  }
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || small_.size() + large_.size() >= most_waiting_) return false;
+  (is_large ? large_ : small_).push_back(std::move(job));
+  // With the lock held: once the job is done all this may be gone.
   there_is_something_.notify_one();
   return true;
 }
