@@ -113,8 +113,7 @@ void ServingLoop::run() {
     } catch (...) {
       break_down("the serving loop failed with an exception of an unknown kind");
     }
-    inbox_.account(scheduler_.started_since_last() + std::exchange(unqueued_, 0),
-                   static_cast<std::uint32_t>(endings_.size()));
+    inbox_.account(scheduler_.started_since_last(), static_cast<std::uint32_t>(endings_.size()));
     publish();
     tell_ends();
   }
@@ -149,9 +148,8 @@ void ServingLoop::read_mail() {
       scheduler_.add(std::move(request));
       continue;
     }
+    inbox_.account(1, 0);  // the scheduler never sees it
     finish(*request, broken_.empty() ? RequestEnd::length : RequestEnd::failed, broken_, {});
-    ++unqueued_;
-    ++now_.ended[static_cast<std::size_t>(broken_.empty() ? RequestEnd::length : RequestEnd::failed)];
   }
   for (const auto& [id, reason] : mail_.cancelled) end(id, reason);
   for (const auto id : mail_.resumed) scheduler_.resume(id);
@@ -387,7 +385,6 @@ void ServingLoop::end(std::uint64_t id, RequestEnd reason, std::string error,
   const double seconds = milliseconds_since(request->submitted) / 1000.0;
   now_.total_time.add(seconds);
   now_.queue_time.add(request->started ? request->usage.queue_ms / 1000.0 : seconds);
-  ++now_.ended[static_cast<std::size_t>(reason)];
 }
 
 void ServingLoop::finish(ServedRequest& request, RequestEnd reason, std::string error,
@@ -404,6 +401,7 @@ void ServingLoop::finish(ServedRequest& request, RequestEnd reason, std::string 
   outcome.usage.completion_tokens = request.sequence.generated();
   outcome.usage.total_ms = milliseconds_since(request.submitted);
   endings_.push_back({std::move(request.channel), std::move(outcome), std::move(last)});
+  ++now_.ended[static_cast<std::size_t>(reason)];
 }
 
 /// Last of all, when rows, blocks and metrics no longer count them: who asks again at once, or asks for the

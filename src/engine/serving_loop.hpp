@@ -89,7 +89,6 @@ class ServingLoop {
     std::optional<TokenEvent> last;
   };
   std::vector<Ending> endings_;  // of this turn
-  std::uint32_t unqueued_ = 0;   // in this turn, without having come to the scheduler
 
   ServingMetrics now_;  // the worker's own copy
   mutable std::mutex metrics_mutex_;

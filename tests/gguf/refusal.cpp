@@ -16,7 +16,7 @@ constexpr std::size_t kLongestLine = 1500;
 std::string refusal(const std::filesystem::path& path, bool map) {
   const ChildResult result = run_in_child([&] { gguf::File::open(path, {map}); }, kMemory);
   EXPECT_EQ(result.outcome, Outcome::threw_error) << result.message;
-  EXPECT_LT(result.seconds, kMemoryIsLimited ? 1.0 : 20.0);
+  EXPECT_LT(result.seconds, kMemoryIsLimited ? 1.0 : 5.0);
   // A sanitizer keeps what was freed for a while.
   EXPECT_LT(result.peak_growth, kMemoryIsLimited ? kMemory : 8 * kMemory);
   const std::string& line = result.message;

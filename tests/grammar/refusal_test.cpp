@@ -141,12 +141,12 @@ TEST(Refusal, AnnotationsAreNone) {
       "");
 }
 
-/// Compiles, or is refused, within five seconds (of a build without sanitizers) and 192 MiB.
+/// Compiles, or is refused, within five seconds and 192 MiB.
 void expect_bounded(const std::string& schema, const std::string& what) {
   const auto result = test::run_in_child([&] { grammar::json_schema(schema); }, std::size_t{192} << 20U);
   EXPECT_TRUE(result.outcome == test::Outcome::returned || result.outcome == test::Outcome::threw_error)
       << what << ": " << result.message;
-  EXPECT_LT(result.seconds, test::kMemoryIsLimited ? 5.0 : 20.0) << what << ": " << result.message;
+  EXPECT_LT(result.seconds, 5.0) << what << ": " << result.message;
   EXPECT_LT(result.peak_growth, std::size_t{192} << 20U) << what;
 }
 

@@ -48,25 +48,28 @@ http::Response refused(const ApiError& error, std::string_view allowed = {}) {
   return response;
 }
 
-void answer(const Incoming& incoming, const Route& route);
+void answer(Workers& workers, const Incoming& incoming, const Route& route);
 
+/// Jobs refer to the workers, who wait for them; one that held them might be the last to do so, in one of
+/// their own threads.
 void add(Workers& workers, Incoming incoming, const Route& route) {
   const auto exchange = incoming.exchange;
   const bool is_large = incoming.is_large;
-  if (workers.add([incoming = std::move(incoming), &route] { answer(incoming, route); }, is_large)) return;
+  const auto job = [&workers, incoming = std::move(incoming), &route] { answer(workers, incoming, route); };
+  if (workers.add(job, is_large)) return;
   ApiError error(429, "rate_limit_error", "too many requests wait to be read", {}, "queue_full");
   error.retry_after = 1;
   exchange->respond(error.response());
 }
 
 /// A job of the workers.
-void answer(const Incoming& incoming, const Route& route) {
+void answer(Workers& workers, const Incoming& incoming, const Route& route) {
   if (incoming.presence->gone) return;
   try {
     if (route.answer(incoming) == Handled::yes) return;
     auto again = incoming;
     again.is_large = true;
-    if (const auto workers = incoming.service->workers.lock()) add(*workers, std::move(again), route);
+    add(workers, std::move(again), route);
   } catch (...) {
     incoming.exchange->respond(current_error(route.param).response());
   }
